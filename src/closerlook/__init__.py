@@ -1,0 +1,1 @@
+"""Closer Look: how fine-tuning changes the representation space of a language encoder."""

@@ -1,0 +1,1 @@
+"""What is asked of a space: tasks, their readers and the catalogue."""

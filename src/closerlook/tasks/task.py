@@ -1,0 +1,173 @@
+"""What is asked: a Task is texts, targets in them, and a label for each target."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closerlook.errors import InputError
+
+Unit = Literal["token", "pair", "span", "sentence"]
+
+POSITIONS: dict[Unit, tuple[str, ...]] = {
+    "token": ("word",),
+    "pair": ("head", "dependent"),
+    "span": ("start", "stop"),
+    "sentence": (),
+}
+"""For each unit, the columns of `Split.positions`; `stop` is one past the last word."""
+
+Text = str | tuple[str, ...]
+"""A text as it stands, or split into words (needed wherever targets are words)."""
+
+Target = tuple[Sequence[int], str]
+"""One example while a task is being built: its positions and its label."""
+
+Annotated = tuple[Text, Sequence[Target]]
+"""A text and the examples in it, in order; what every reader yields."""
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """The texts of one split, and its n examples as indices into them.
+
+    texts: in file order, those without an example included.
+    sentence: (n,) the example's text.
+    positions: (n, p) the example's words in that text; p and meaning by unit, see `POSITIONS`.
+    y: (n,) the example's label, as an index into the task's `labels`.
+    """
+
+    name: str
+    texts: tuple[Text, ...]
+    sentence: NDArray[np.int32]
+    positions: NDArray[np.int32]
+    y: NDArray[np.int32]
+
+    def __post_init__(self) -> None:
+        for array in (self.sentence, self.positions, self.y):
+            array.flags.writeable = False
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A labelling task; two tasks are equal when their content hashes are, whatever their names.
+
+    >>> task = Task.build("weather", "token", {"train": [(("light", "rain"), [((0,), "ADJ"), ((1,), "NOUN")])]})
+    >>> task.labels, len(task.split("train"))
+    (('ADJ', 'NOUN'), 2)
+    """
+
+    name: str
+    unit: Unit
+    labels: tuple[str, ...]
+    splits: tuple[Split, ...]
+
+    @classmethod
+    def build(cls, name: str, unit: Unit, splits: Mapping[str, Iterable[Annotated]]) -> Task:
+        """A checked Task from annotated texts; labels are sorted, over all splits."""
+        if unit not in POSITIONS:
+            raise InputError(f"task {name}: unit {unit!r} is unknown; expected one of {', '.join(POSITIONS)}")
+        if not splits:
+            raise InputError(f"task {name}: no split was given; expected at least one, say 'train'")
+        checked = {split: list(_checked(f"task {name}, {split}", unit, texts)) for split, texts in splits.items()}
+        labels = tuple(sorted({label for texts in checked.values() for _, targets in texts for _, label in targets}))
+        return cls(name, unit, labels, tuple(_split(s, unit, texts, labels) for s, texts in checked.items()))
+
+    def split(self, name: str) -> Split:
+        """The split of that name."""
+        for split in self.splits:
+            if split.name == name:
+                return split
+        have = ", ".join(split.name for split in self.splits)
+        raise InputError(f"split {name!r} requested; task {self.name} has {have}")
+
+    @cached_property
+    def content_hash(self) -> str:
+        """Hex digest of every split's content: the same on every machine, unchanged by renaming the task."""
+        digest = hashlib.sha256()
+        for split in self.splits:
+            digest.update(f"{split.name}:{self.split_hash(split)}\n".encode())
+        return digest.hexdigest()
+
+    def split_hash(self, split: Split) -> str:
+        """Hex digest of one split's content: unit, label names, texts, positions and labels."""
+        head = json.dumps([self.unit, self.labels, split.texts], ensure_ascii=True, separators=(",", ":"))
+        digest = hashlib.sha256(head.encode())
+        for array in (split.sentence, split.positions, split.y):
+            digest.update(array.astype("<i4").tobytes())
+        return digest.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Task) and self.content_hash == other.content_hash
+
+    def __hash__(self) -> int:
+        return hash(self.content_hash)
+
+
+def _split(name: str, unit: Unit, texts: Sequence[Annotated], labels: tuple[str, ...]) -> Split:
+    code = {label: i for i, label in enumerate(labels)}
+    rows = [(i, where, code[label]) for i, (_, targets) in enumerate(texts) for where, label in targets]
+    return Split(
+        name=name,
+        texts=tuple(text for text, _ in texts),
+        sentence=np.array([i for i, _, _ in rows], dtype=np.int32),
+        positions=np.array([where for _, where, _ in rows], dtype=np.int32).reshape(len(rows), len(POSITIONS[unit])),
+        y=np.array([label for _, _, label in rows], dtype=np.int32),
+    )
+
+
+def _checked(where: str, unit: Unit, texts: Iterable[Annotated]) -> Iterable[Annotated]:
+    """The annotated texts, unchanged, once each is known to be usable."""
+    examples = 0
+    for number, (text, targets) in enumerate(texts, start=1):
+        try:
+            _check_text(text, unit)
+            for target in targets:
+                _check_target(target, text, unit)
+        except InputError as error:
+            raise InputError(f"{where}, sentence {number}: {error}") from None
+        examples += len(targets)
+        yield text, targets
+    if examples == 0:
+        raise InputError(f"{where}: no labelled example found; expected at least one")
+
+
+def _check_text(text: Text, unit: Unit) -> None:
+    if isinstance(text, str) and unit != "sentence":
+        raise InputError(f"a {unit} task needs its text split into words; a plain string arrived")
+    words = (text,) if isinstance(text, str) else text
+    if not words or not all(word.strip() for word in words):
+        raise InputError("an empty word or text arrived; expected characters")
+    try:
+        "".join(words).encode()
+    except UnicodeEncodeError as error:
+        half = error.object[error.start]
+        raise InputError(f"half a surrogate pair ({half!a}) arrived; expected valid Unicode") from None
+
+
+def _check_target(target: Target, text: Text, unit: Unit) -> None:
+    where, label = target
+    if not label:
+        raise InputError("an empty label arrived; expected a name")
+    try:
+        label.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"label {label!a} holds half a surrogate pair; expected valid Unicode") from None
+    columns = POSITIONS[unit]
+    if len(where) != len(columns):
+        raise InputError(f"positions {tuple(where)} arrived; a {unit} takes ({', '.join(columns)})")
+    last = where[1] - 1 if unit == "span" else max(where, default=0)
+    if any(position < 0 for position in where) or last >= len(text):
+        raise InputError(f"positions {tuple(where)} arrived; the sentence has words 0 to {len(text) - 1}")
+    if unit == "span" and where[0] >= where[1]:
+        raise InputError(f"span {tuple(where)} arrived; expected start before stop")
