@@ -1,0 +1,194 @@
+"""Words and spans -> subwords -> one vector each; the same differentiable code serves extraction and fine-tuning.
+
+A text of words is joined by single spaces and tokenized as running text, as the encoder met it in pretraining, and
+each word takes the subwords whose characters overlap its own. That one rule serves word-piece, byte-level and
+SentencePiece tokenizers alike; feeding words one by one would drop the leading space that byte-level ones need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn.functional import embedding_bag
+
+Pool = Literal["mean", "first", "last", "cls"]
+Text = str | tuple[str, ...]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """Tokenized texts, and where each word's subwords are in them.
+
+    windows: token ids of each model input, special tokens included; a text longer than the window has several.
+    window_text: (windows,) the text each window belongs to.
+    cls: (windows,) column of the classification token, -1 where there is none.
+    token_window, token_column: (tokens,) where each subword's vector stands.
+    text_tokens, text_words: (texts + 1,) first subword and first word of each text.
+    word_first, word_stop: (words,) the range of subwords of each word; empty if the tokenizer made none of it.
+    """
+
+    windows: list[list[int]]
+    window_text: Ints
+    cls: Ints
+    token_window: Ints
+    token_column: Ints
+    text_tokens: Ints
+    text_words: Ints
+    word_first: Ints
+    word_stop: Ints
+
+
+@dataclass(frozen=True)
+class Slots:
+    """The recipe of n pooled vectors: the hidden state at (window, column) goes into `slot` with `weight`."""
+
+    n: int
+    window: Ints
+    column: Ints
+    slot: Ints
+    weight: NDArray[np.float32]
+
+
+def align(tokenizer: Any, texts: Sequence[Text], window: int) -> Aligned:
+    """Tokenized texts with every word's subwords located.
+
+    A text longer than the window is read in windows that share a quarter of their length, and each subword is taken
+    from the window in which it stands farthest from an edge. A word that the tokenizer turns into nothing (control
+    characters, say) is replaced by the unknown token, so that it keeps a place; without one its range stays empty.
+    """
+    words = [(text,) if isinstance(text, str) else text for text in texts]
+    aligned = _align(tokenizer, words, window)
+    lost = np.flatnonzero(aligned.word_first >= aligned.word_stop)
+    if len(lost) == 0 or tokenizer.unk_token is None:
+        return aligned
+    text_of_word = np.searchsorted(aligned.text_words, lost, side="right") - 1
+    for word, text in zip(lost, text_of_word, strict=True):
+        place = word - aligned.text_words[text]
+        words[text] = (*words[text][:place], tokenizer.unk_token, *words[text][place + 1 :])
+    return _align(tokenizer, words, window)
+
+
+def _align(tokenizer: Any, words: Sequence[tuple[str, ...]], window: int) -> Aligned:
+    capacity = window - tokenizer.num_special_tokens_to_add()
+    encoded = tokenizer(
+        [" ".join(text) for text in words],
+        truncation=True,
+        max_length=window,
+        stride=capacity // 4,
+        return_overflowing_tokens=True,
+        return_offsets_mapping=True,
+        return_special_tokens_mask=True,
+        return_token_type_ids=False,
+        return_attention_mask=False,
+    )
+    windows: list[list[int]] = encoded["input_ids"]
+    window_text = np.array(encoded["overflow_to_sample_mapping"], dtype=np.int64)
+    row, column = _places(windows)
+    special = np.fromiter(chain.from_iterable(encoded["special_tokens_mask"]), dtype=bool)
+    own = np.flatnonzero(~special)
+    if len(windows) > len(words):
+        own = own[_most_context(row[own], window_text, capacity - capacity // 4)]
+
+    first_character = np.cumsum([0, *(sum(map(len, text)) + len(text) for text in words)])
+    offsets = np.array(list(chain.from_iterable(encoded["offset_mapping"])), dtype=np.int64).reshape(-1, 2)[own]
+    offsets += first_character[window_text[row[own]], None]
+    word_start, word_stop, text_words = _word_characters(words)
+    return Aligned(
+        windows=windows,
+        window_text=window_text,
+        cls=_cls_columns(tokenizer.cls_token_id, windows, special, row, column),
+        token_window=row[own],
+        token_column=column[own],
+        text_tokens=np.searchsorted(window_text[row[own]], np.arange(len(words) + 1)),
+        text_words=text_words,
+        word_first=np.searchsorted(offsets[:, 1], word_start, side="right"),
+        word_stop=np.searchsorted(offsets[:, 0], word_stop, side="left"),
+    )
+
+
+def _places(windows: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
+    """Row and column of every token, windows laid end to end."""
+    sizes = np.array([len(ids) for ids in windows], dtype=np.int64)
+    row = np.repeat(np.arange(len(windows)), sizes)
+    return row, np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+
+
+def _most_context(row: Ints, window_text: Ints, step: int) -> Ints:
+    """Indices of the subwords to keep: each subword of a text once, from the window where it is farthest from an edge.
+
+    The windows of a text start `step` subwords apart.
+    """
+    window_number = np.arange(len(window_text)) - np.searchsorted(window_text, window_text)
+    starts = np.searchsorted(row, np.arange(len(window_text)))
+    counts = np.diff(np.append(starts, len(row)))
+    place = np.arange(len(row)) - starts[row]
+    edge = np.minimum(place, counts[row] - 1 - place)
+    text, number = window_text[row], window_number[row] * step + place
+    order = np.lexsort((row, -edge, number, text))
+    fresh = (np.diff(text[order]) != 0) | (np.diff(number[order]) != 0)
+    keep: Ints = order[np.concatenate([[True], fresh])]
+    return keep
+
+
+def _word_characters(words: Sequence[tuple[str, ...]]) -> tuple[Ints, Ints, Ints]:
+    """Character range of every word, texts laid end to end, and the first word of each text."""
+    text_words = np.cumsum([0, *(len(text) for text in words)])
+    lengths = np.fromiter(map(len, chain.from_iterable(words)), dtype=np.int64, count=text_words[-1])
+    stop = np.cumsum(lengths + 1) - 1  # one space after every word, the last of a text included
+    return stop - lengths, stop, text_words
+
+
+def _cls_columns(
+    cls_id: int | None, windows: Sequence[Sequence[int]], special: NDArray[np.bool_], row: Ints, column: Ints
+) -> Ints:
+    columns = np.full(len(windows), -1, dtype=np.int64)
+    if cls_id is not None:
+        ids = np.fromiter(chain.from_iterable(windows), dtype=np.int64)
+        found = np.flatnonzero(special & (ids == cls_id))[::-1]
+        columns[row[found]] = column[found]
+    return columns
+
+
+def range_slots(aligned: Aligned, first: Ints, stop: Ints, pool: Pool) -> Slots:
+    """The recipe that pools the subwords [first, stop) into one vector for each range; none may be empty."""
+    first = stop - 1 if pool == "last" else first
+    stop = first + 1 if pool == "first" else stop
+    counts = stop - first
+    slot = np.repeat(np.arange(len(counts)), counts)
+    token = np.arange(len(slot)) - np.repeat(np.cumsum(counts) - counts, counts) + first[slot]
+    weight = (1.0 / counts).astype(np.float32)[slot]
+    return Slots(len(counts), aligned.token_window[token], aligned.token_column[token], slot, weight)
+
+
+def cls_slots(aligned: Aligned, texts: Ints) -> Slots:
+    """The recipe of each text's classification vector; the mean over its windows where it has several."""
+    first, stop = (np.searchsorted(aligned.window_text, texts, side=side) for side in ("left", "right"))
+    counts = stop - first
+    slot = np.repeat(np.arange(len(counts)), counts)
+    window = np.arange(len(slot)) - np.repeat(np.cumsum(counts) - counts, counts) + first[slot]
+    return Slots(len(counts), window, aligned.cls[window], slot, (1.0 / counts).astype(np.float32)[slot])
+
+
+def pool(states: Sequence[torch.Tensor], slots: Slots) -> torch.Tensor:
+    """(layers, n, d) pooled vectors in float32 from each layer's hidden states (windows, length, d); differentiable.
+
+    Each is a weighted sum of rows, which is what `embedding_bag` does, 15 times faster on a CPU than `index_add`.
+    """
+    device, length = states[0].device, states[0].shape[1]
+    order = np.argsort(slots.slot, kind="stable")
+    row = torch.from_numpy((slots.window * length + slots.column)[order]).to(device)
+    first = torch.from_numpy(np.searchsorted(slots.slot[order], np.arange(slots.n))).to(device)
+    weight = torch.from_numpy(slots.weight[order]).to(device)
+    return torch.stack(
+        [
+            embedding_bag(row, hidden.flatten(0, 1).float(), first, mode="sum", per_sample_weights=weight)
+            for hidden in states
+        ]
+    )

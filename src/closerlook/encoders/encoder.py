@@ -1,0 +1,163 @@
+"""An encoder ready to be asked: tokenizer and model; windows of token ids in, every layer's pooled vectors out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import xxhash
+from numpy.typing import NDArray
+
+from closerlook.encoders.alignment import Aligned, Ints, Slots, Text, align, pool
+from closerlook.encoders.loading import choose_device, load_model, load_tokenizer, window_limit
+from closerlook.encoders.source import Facts, Source, choose_dtype, resolve
+from closerlook.errors import InputError
+
+BATCH_TOKENS = {"cpu": 2048, "mps": 8192, "cuda": 32768}
+"""Padded tokens in a batch: on a CPU small batches stay in cache, an accelerator wants large ones."""
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder:
+    """A loaded encoder. `Encoder.load` reads one; `Encoder.wrap` takes a model that is in memory already."""
+
+    name: str
+    fingerprint: str
+    model: Any
+    tokenizer: Any
+    device: torch.device
+    facts: Facts
+    checkpoint: str | None = None
+    seed: int | None = None
+
+    @classmethod
+    def load(
+        cls,
+        name: str = "bert-tiny",
+        *,
+        device: str = "auto",
+        dtype: str = "auto",
+        window: int | None = None,
+        seed: int = 0,
+        allow_pickle: bool = False,
+        trust_remote_code: bool = False,
+    ) -> Encoder:
+        """The encoder of that name (see `resolve`), on the device and in the precision asked for.
+
+        >>> Encoder.load("bert-tiny").facts.layers
+        2
+        """
+        source = resolve(name, seed=seed, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code)
+        return cls.open(source, device=device, dtype=dtype, window=window, trust_remote_code=trust_remote_code)
+
+    @classmethod
+    def open(
+        cls,
+        source: Source,
+        *,
+        device: str = "auto",
+        dtype: str = "auto",
+        window: int | None = None,
+        trust_remote_code: bool = False,
+    ) -> Encoder:
+        """The encoder in those files."""
+        where = choose_device(device)
+        precision = getattr(torch, choose_dtype(dtype, source.half_parameters, on_cpu=where.type == "cpu"))
+        tokenizer = load_tokenizer(source, trust_remote_code)
+        model = load_model(source, precision, trust_remote_code).to(where)
+        facts = examine(source.name, model, tokenizer, window)
+        return cls(source.name, source.fingerprint, model, tokenizer, where, facts, source.revision, source.random_seed)
+
+    @classmethod
+    def wrap(
+        cls, model: Any, tokenizer: Any, *, name: str, checkpoint: str | None = None, window: int | None = None
+    ) -> Encoder:
+        """An encoder around a model in memory, where and as it is; its fingerprint is that of its present weights."""
+        digest = xxhash.xxh3_128(tokenizer.backend_tokenizer.to_str().encode())
+        for key, value in sorted(model.state_dict().items()):
+            digest.update(f"{key}:{value.dtype}:{tuple(value.shape)}\n".encode())
+            digest.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+        facts = examine(name, model, tokenizer, window)
+        device = next(model.parameters()).device
+        return cls(name, digest.hexdigest(), model, tokenizer, device, facts, checkpoint)
+
+    @property
+    def dtype(self) -> str:
+        """The precision it computes in."""
+        return str(next(self.model.parameters()).dtype).removeprefix("torch.")
+
+    def align(self, texts: Sequence[Text]) -> Aligned:
+        """The texts tokenized for this encoder, every word located."""
+        return align(self.tokenizer, texts, self.facts.window)
+
+    def hidden_states(self, windows: Sequence[Sequence[int]]) -> tuple[torch.Tensor, ...]:
+        """Every layer's states (windows, length, d); layer 0 is the embedding output. Differentiable."""
+        length = max(1, *map(len, windows))
+        ids = torch.full((len(windows), length), self.tokenizer.pad_token_id or 0)
+        mask = torch.zeros_like(ids)
+        for i, window in enumerate(windows):
+            ids[i, : len(window)] = torch.tensor(window, dtype=torch.long)
+            mask[i, : max(1, len(window))] = 1
+        return _states(self.model, ids.to(self.device), mask.to(self.device))
+
+    def pooled(
+        self, aligned: Aligned, slots: Slots, layers: Sequence[int], batch_tokens: int | None = None
+    ) -> Iterator[tuple[Ints, NDArray[np.float32]]]:
+        """Batch by batch, slot numbers (k,) and their vectors (layers, k, d); a slot's parts are to be added up.
+
+        Windows go through the model in order of length, each batch padded to its longest only; pooling happens on the
+        device, so that no more than one batch of hidden states exists at a time.
+        """
+        sizes = np.array([len(window) for window in aligned.windows])
+        order = np.argsort(sizes, kind="stable")[::-1]  # longest first: what does not fit in memory fails at once
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        by_rank = np.argsort(rank[slots.window], kind="stable")
+        entry_rank = rank[slots.window][by_rank]
+        for start, stop in _batches(sizes[order], batch_tokens or BATCH_TOKENS.get(self.device.type, 8192)):
+            entries = by_rank[slice(*np.searchsorted(entry_rank, (start, stop)))]
+            if len(entries) == 0:
+                continue
+            numbers, slot = np.unique(slots.slot[entries], return_inverse=True)
+            window = rank[slots.window[entries]] - start
+            part = Slots(len(numbers), window, slots.column[entries], slot, slots.weight[entries])
+            with torch.inference_mode():
+                states = self.hidden_states([aligned.windows[i] for i in order[start:stop]])
+                vectors = pool([states[layer] for layer in layers], part)
+            yield numbers, vectors.cpu().numpy()
+
+
+def examine(name: str, model: Any, tokenizer: Any, window: int | None) -> Facts:
+    """What an extraction must know of a model, seen from one short forward pass."""
+    limit = window_limit(model, tokenizer)
+    least = tokenizer.num_special_tokens_to_add() + 4
+    if window is not None and not least <= window <= limit:
+        raise InputError(f"window {window} requested; encoder {name} reads {least} to {limit} tokens at a time")
+    ids = torch.tensor([tokenizer("a word")["input_ids"]], device=next(model.parameters()).device)
+    with torch.inference_mode():
+        states = _states(model, ids, torch.ones_like(ids))
+    if len({tuple(state.shape) for state in states}) != 1:
+        raise InputError(f"encoder {name} changes length or width between layers; such encoders cannot be read")
+    return Facts(
+        layers=len(states) - 1,
+        width=states[0].shape[2],
+        window=window or limit,
+        has_cls=bool((align(tokenizer, ["a word"], limit).cls >= 0).all()),
+    )
+
+
+def _states(model: Any, ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    output = model(input_ids=ids, attention_mask=mask, output_hidden_states=True, return_dict=True)
+    return (*output.hidden_states[:-1], output.last_hidden_state)  # some models leave the final norm out of the former
+
+
+def _batches(sizes: Ints, budget: int) -> Iterator[tuple[int, int]]:
+    """Ranges of windows, longest first, whose padded size stays within the budget; at least one window each."""
+    start = 0
+    while start < len(sizes):
+        stop = min(len(sizes), start + max(1, budget // max(1, int(sizes[start]))))
+        yield start, stop
+        start = stop

@@ -1,0 +1,293 @@
+"""Where an encoder's files are, and a fingerprint of them; needs no torch, so that a store hit stays instant."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import xxhash
+
+from closerlook.errors import InputError, WorkError
+
+EMBEDDED = "bert-tiny"
+"""The encoder that comes with the package, and the default."""
+
+DTYPES = ("float32", "float16", "bfloat16", "float64")
+LARGE = 1_000_000_000
+"""From this many 16-bit weights on an encoder counts as large, see `choose_dtype`."""
+
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "spm.model",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "tokenizer.model",
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """An encoder's files, found and fingerprinted but not loaded.
+
+    name: for people. folder: configuration, tokenizer and weights. revision: of the hub repository, if asked for.
+    adapter: a PEFT adapter's folder, on top of `folder`. random_seed: weights drawn from this seed instead of read.
+    pickled: the weights are in a pickle file. half_parameters: how many weights the file keeps in 16 bits or fewer.
+    """
+
+    name: str
+    folder: Path
+    fingerprint: str
+    revision: str | None = None
+    adapter: Path | None = None
+    random_seed: int | None = None
+    pickled: bool = False
+    half_parameters: int = 0
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What one must know of an encoder to ask it something; kept with its vectors, so that it need not be loaded again.
+
+    layers: above the embedding output, which is layer 0. width: of every layer. window: tokens it reads at a time,
+    special ones included. has_cls: its tokenizer adds a classification token.
+    """
+
+    layers: int
+    width: int
+    window: int
+    has_cls: bool
+
+
+def choose_dtype(name: str, half_parameters: int, *, on_cpu: bool) -> str:
+    """The precision to compute in: float32, and only for large 16-bit models on an accelerator bfloat16.
+
+    Half precision on a CPU is 5 to 10 times slower, and geometry wants the digits: so the file's own precision decides
+    only where float32 would not fit.
+    """
+    if name == "auto":
+        return "bfloat16" if half_parameters >= LARGE and not on_cpu else "float32"
+    if name not in DTYPES:
+        raise InputError(f"dtype {name!r} is unknown; expected auto, {', '.join(DTYPES)}")
+    return name
+
+
+def resolve(name: str, *, seed: int = 0, allow_pickle: bool = False, trust_remote_code: bool = False) -> Source:
+    """The files behind an encoder's name.
+
+    `bert-tiny` (embedded), a folder, a PEFT adapter's folder, a hub id, `id@revision`, or `random:` before any of
+    these: the same configuration and tokenizer with weights drawn from `seed`.
+
+    >>> resolve("bert-tiny").folder.name
+    'bert-tiny'
+    """
+    if not name.strip():
+        raise InputError("an empty encoder name arrived; expected a folder, a hub id or random:ID")
+    if name.startswith("random:"):
+        return _randomised(name, seed, trust_remote_code)
+    folder, revision = _locate(name, weights=True, code=trust_remote_code)
+    if (folder / "adapter_config.json").is_file() and not (folder / "config.json").is_file():
+        return _adapted(name, folder, revision, allow_pickle, trust_remote_code)
+    weights, pickled = _weights(name, folder, revision, allow_pickle)
+    return Source(
+        name=_label(name, folder),
+        folder=folder,
+        fingerprint=_fingerprint([*_described(name, folder), *weights]),
+        revision=revision,
+        pickled=pickled,
+        half_parameters=sum(_half_parameters(file) for file in weights if file.suffix == ".safetensors"),
+    )
+
+
+def _randomised(name: str, seed: int, trust_remote_code: bool) -> Source:
+    base = name.removeprefix("random:")
+    folder, revision = _locate(base, weights=False, code=trust_remote_code)
+    drawn_by = f"seed {seed}, torch {version('torch')}, transformers {version('transformers')}"
+    return Source(
+        name=f"random:{_label(base, folder)}",
+        folder=folder,
+        fingerprint=_fingerprint(_described(base, folder), drawn_by),
+        revision=revision,
+        random_seed=seed,
+    )
+
+
+def _adapted(name: str, folder: Path, revision: str | None, allow_pickle: bool, trust_remote_code: bool) -> Source:
+    config = read_json(folder / "adapter_config.json")
+    base_name = config.get("base_model_name_or_path")
+    if not isinstance(base_name, str) or not base_name:
+        raise InputError(f"adapter {name}: adapter_config.json names no base_model_name_or_path; add the base encoder")
+    base = resolve(base_name, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code)
+    weights = folder / "adapter_model.safetensors"
+    if not weights.is_file():
+        weights = folder / "adapter_model.bin"
+        _refuse_pickle(name, weights, allow_pickle)
+    files = [folder / "adapter_config.json", weights]
+    return replace(
+        base,
+        name=_label(name, folder),
+        adapter=folder,
+        revision=revision or base.revision,
+        fingerprint=_fingerprint(files, base.fingerprint),
+        pickled=base.pickled or weights.suffix == ".bin",
+    )
+
+
+def _locate(name: str, *, weights: bool, code: bool) -> tuple[Path, str | None]:
+    """The folder that holds the encoder's files, and the revision asked for; fetched from the hub if need be."""
+    if name == EMBEDDED:
+        return Path(__file__).parent / "embedded" / EMBEDDED, None
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return folder.resolve(), None
+    if folder.exists():
+        raise InputError(f"encoder {name} is a file; expected the folder it lies in")
+    repository, _, revision = name.partition("@")
+    if name.startswith((".", "/", "~")) or repository.count("/") > 1:
+        raise InputError(
+            f"encoder {name}: there is no such folder; expected a folder, a hub id (owner/name) or random:ID"
+        )
+    return _snapshot(name, repository, revision or None, weights=weights, code=code), revision or None
+
+
+def _snapshot(name: str, repository: str, revision: str | None, *, weights: bool, code: bool) -> Path:
+    """The hub repository's top-level files in the local cache, downloaded first where they are not there."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        HfHubHTTPError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    patterns = ["*.json", "*.txt", "*.model"] + ["*.safetensors"] * weights + ["*.py"] * code
+    try:
+        return Path(snapshot_download(repository, revision=revision, allow_patterns=patterns, ignore_patterns="*/*"))
+    except GatedRepoError:
+        raise InputError(f"encoder {name} is gated; accept its terms on the hub and run `hf auth login`") from None
+    except RevisionNotFoundError:
+        raise InputError(
+            f"encoder {repository} has no revision {revision!r} on the hub; check what follows the @"
+        ) from None
+    except (RepositoryNotFoundError, HFValidationError):
+        raise InputError(
+            f"encoder {name} is neither a folder here nor a repository on the hub; "
+            "expected a folder, a hub id (owner/name) or random:ID"
+        ) from None
+    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
+        raise WorkError(
+            f"encoder {name} is not in the local hub cache and the hub cannot be reached ({type(error).__name__}); "
+            "give a local folder, or run again with a network"
+        ) from None
+
+
+def _weights(name: str, folder: Path, revision: str | None, allow_pickle: bool) -> tuple[list[Path], bool]:
+    """The weight files, and whether they are pickled."""
+    files = _sharded(folder, "model.safetensors")
+    if files:
+        return files, False
+    files = _sharded(folder, "pytorch_model.bin")
+    if not files and allow_pickle and not Path(name).expanduser().is_dir():
+        from huggingface_hub import snapshot_download
+
+        repository = name.partition("@")[0]
+        snapshot_download(repository, revision=revision, allow_patterns="pytorch_model*", ignore_patterns="*/*")
+        files = _sharded(folder, "pytorch_model.bin")
+    _refuse_pickle(name, files[0] if files else folder / "pytorch_model.bin", allow_pickle)
+    return files, True
+
+
+def _refuse_pickle(name: str, file: Path, allow_pickle: bool) -> None:
+    if not allow_pickle:
+        raise InputError(
+            f"encoder {name} has no safetensors weights in {file.parent}; a pickle checkpoint can run code when it is "
+            "read: convert it, or pass --allow-pickle (allow_pickle=True) if you trust it"
+        )
+    if not file.is_file():
+        raise InputError(f"encoder {name} has no weights in {file.parent}; expected model.safetensors or {file.name}")
+
+
+def _sharded(folder: Path, name: str) -> list[Path]:
+    """The file of that name, or the shards that its index lists; empty where there is neither."""
+    if (folder / name).is_file():
+        return [folder / name]
+    index = folder / f"{name}.index.json"
+    if not index.is_file():
+        return []
+    shards = sorted({folder / str(file) for file in dict(read_json(index).get("weight_map", {})).values()})
+    missing = [shard.name for shard in shards if not shard.is_file()]
+    if missing:
+        raise InputError(f"{index} lists {', '.join(missing)}, which is missing; download the encoder again")
+    return [index, *shards]
+
+
+def _described(name: str, folder: Path) -> list[Path]:
+    """Configuration and tokenizer files."""
+    config = folder / "config.json"
+    if not config.is_file():
+        raise InputError(f"encoder {name}: no config.json in {folder}; expected a Hugging Face model folder")
+    return [config, *(folder / file for file in TOKENIZER_FILES if (folder / file).is_file())]
+
+
+def read_json(file: Path) -> dict[str, Any]:
+    """The object in a JSON file."""
+    try:
+        value = json.loads(file.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{file} cannot be read as JSON ({error}); expected a Hugging Face configuration") from None
+    if not isinstance(value, dict):
+        raise InputError(f"{file} holds a {type(value).__name__}; expected a JSON object")
+    return value
+
+
+def _fingerprint(files: Iterable[Path], *extra: str) -> str:
+    """Hex digest of the files' names and bytes, wherever they lie."""
+    digest = xxhash.xxh3_128()
+    for file in files:
+        digest.update(f"{file.name}:{file.stat().st_size}\n".encode())
+        with file.open("rb") as stream:
+            while block := stream.read(1 << 22):
+                digest.update(block)
+    for text in extra:
+        digest.update(text.encode())
+    return digest.hexdigest()
+
+
+def _half_parameters(file: Path) -> int:
+    """How many 16-bit (or smaller) floating-point weights a safetensors file holds, read off its header alone."""
+    with file.open("rb") as stream:
+        size = int.from_bytes(stream.read(8), "little")
+        if size > min(file.stat().st_size, 100_000_000):
+            raise InputError(f"{file} is torn or not a safetensors file; download it again")
+        try:
+            header = json.loads(stream.read(size))
+            return sum(_size(entry["shape"]) for entry in header.values() if _is_half(entry.get("dtype", "")))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise InputError(f"{file} is torn or not a safetensors file; download it again") from None
+
+
+def _is_half(dtype: str) -> bool:
+    return dtype in {"F16", "BF16"} or dtype.startswith("F8")
+
+
+def _size(shape: Iterable[int]) -> int:
+    size = 1
+    for length in shape:
+        size *= length
+    return size
+
+
+def _label(name: str, folder: Path) -> str:
+    """How the encoder is called in tables: a folder by its last part, a hub id as it is."""
+    return folder.name if Path(name).expanduser().is_dir() else name

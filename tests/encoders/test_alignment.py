@@ -1,0 +1,205 @@
+"""Words find their subwords under every kind of tokenizer, and a pooled vector is the one that a plain loop gives."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from closerlook.encoders.alignment import Aligned, align, cls_slots, pool, range_slots
+from closerlook.encoders.encoder import Encoder
+from tests.encoders.families import FAMILIES, word_piece
+
+Load = Callable[[str], Encoder]
+WORDS = ("The", "quick", "naïve", "internationalization", "don't", ".", "light", "Zürich", "1,200", "near")
+
+
+def subwords(encoder: Encoder, aligned: Aligned, word: int) -> list[str]:
+    tokens = range(aligned.word_first[word], aligned.word_stop[word])
+    ids = [aligned.windows[aligned.token_window[t]][aligned.token_column[t]] for t in tokens]
+    return list(encoder.tokenizer.convert_ids_to_tokens(ids))
+
+
+def spelled(tokens: list[str]) -> str:
+    """What subwords spell, marks of word pieces and spaces left out."""
+    return "".join(token.removeprefix("##").replace("▁", "").replace("Ġ", "") for token in tokens)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_ascii_words_are_spelled_by_their_subwords(encoder: Load, name: str) -> None:
+    loaded = encoder(name)
+    words = tuple(word for word in WORDS if word.isascii())
+    aligned = loaded.align([words])
+    for i, word in enumerate(words):
+        found = spelled(subwords(loaded, aligned, i))
+        assert found == (word.lower() if name == "bert" else word)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_word_has_a_subword_and_their_ranges_ascend(encoder: Load, name: str) -> None:
+    aligned = encoder(name).align([WORDS, ("so",), WORDS[::-1]])
+    assert (aligned.word_stop > aligned.word_first).all()
+    assert (np.diff(aligned.word_first) >= 0).all()
+    assert aligned.text_words.tolist() == [0, 10, 11, 21]
+
+
+@pytest.mark.parametrize("name", ["roberta", "gpt2", "modernbert"])
+def test_a_byte_level_word_keeps_its_leading_space(encoder: Load, name: str) -> None:
+    loaded = encoder(name)
+    aligned = loaded.align([("the", "the")])
+    assert [subwords(loaded, aligned, i) for i in (0, 1)] == [["t", "he"], ["Ġthe"]]
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_control_characters_get_the_unknown_token_and_shift_nothing(encoder: Load, name: str) -> None:
+    loaded = encoder(name)
+    plain = loaded.align([("The", "lazy", "dog")])
+    odd = loaded.align([("The", "\u0007", "lazy", "\u200b", "dog")])
+    for before, after in ((0, 0), (1, 2), (2, 4)):
+        assert subwords(loaded, odd, after) == subwords(loaded, plain, before)
+    assert len(subwords(loaded, odd, 1)) > 0
+    assert len(subwords(loaded, odd, 3)) > 0
+    if name.startswith("bert"):
+        assert subwords(loaded, odd, 1) == ["[UNK]"]
+
+
+def test_without_an_unknown_token_a_lost_word_has_an_empty_range(encoder: Load) -> None:
+    class NoUnknown:
+        unk_token = None
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(encoder("bert").tokenizer, name)
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            return encoder("bert").tokenizer(*args, **kwargs)
+
+    aligned = align(NoUnknown(), [("The", "\u0007", "dog")], 64)
+    assert (aligned.word_stop - aligned.word_first).tolist() == [1, 0, 1]
+
+
+def test_special_tokens_written_in_the_text_do_not_shift_words(encoder: Load) -> None:
+    loaded = encoder("bert")
+    aligned = loaded.align([("[SEP]", "dog", "[CLS]", "fox")])
+    assert subwords(loaded, aligned, 1) == ["dog"]
+    assert subwords(loaded, aligned, 3) == ["fox"]
+    assert aligned.cls.tolist() == [0]
+
+
+@pytest.mark.parametrize("name", [name for name in FAMILIES if name != "t5"])
+def test_a_text_longer_than_the_window_loses_no_subword(encoder: Load, name: str) -> None:
+    loaded = encoder(name)
+    words = tuple(WORDS[i % 10] for i in range(150))
+    aligned = loaded.align([("so",), words, ("so",)])
+    assert len(aligned.windows) > 5
+    assert max(map(len, aligned.windows)) <= loaded.facts.window
+    ids = [aligned.windows[w][c] for w, c in zip(aligned.token_window, aligned.token_column, strict=True)]
+    own = slice(aligned.text_tokens[1], aligned.text_tokens[2])
+    assert ids[own] == loaded.tokenizer(" ".join(words), add_special_tokens=False)["input_ids"]
+    assert (aligned.word_stop > aligned.word_first).all()
+
+
+def test_each_subword_is_taken_from_the_window_where_it_is_farthest_from_an_edge(encoder: Load) -> None:
+    aligned = encoder("bert").align([("dog",) * 150])
+    inner = [len(window) - 2 for window in aligned.windows]
+    starts = [0]
+    for _ in inner[1:]:
+        starts.append(starts[-1] + 62 - 15)  # capacity less a quarter of it
+    for token, (window, column) in enumerate(zip(aligned.token_window, aligned.token_column, strict=True)):
+        edges = {
+            w: min(token - start, start + inner[w] - 1 - token)
+            for w, start in enumerate(starts)
+            if start <= token < start + inner[w]
+        }
+        assert edges[window] == max(edges.values())
+        assert starts[window] + column - 1 == token
+
+
+@pytest.mark.parametrize("how", ["mean", "first", "last"])
+def test_pooling_equals_a_plain_loop(encoder: Load, how: Any) -> None:
+    loaded = encoder("bert")
+    aligned = loaded.align([WORDS, ("so", "light")])
+    states = loaded.hidden_states(aligned.windows)
+    vectors = pool(states, range_slots(aligned, aligned.word_first, aligned.word_stop, how))
+    assert vectors.shape == (4, 12, 32)
+    for layer, hidden in enumerate(states):
+        for word, (first, stop) in enumerate(zip(aligned.word_first, aligned.word_stop, strict=True)):
+            rows = [hidden[aligned.token_window[t], aligned.token_column[t]] for t in range(first, stop)]
+            expected = {"mean": sum(rows) / len(rows), "first": rows[0], "last": rows[-1]}[how]
+            torch.testing.assert_close(vectors[layer, word], expected)
+
+
+def test_pooling_agrees_with_the_tokenizers_own_word_numbers(encoder: Load) -> None:
+    loaded = encoder("bert-cased")
+    encoded = loaded.tokenizer([list(WORDS)], is_split_into_words=True, return_tensors="pt")
+    hidden = loaded.model(**encoded).last_hidden_state[0]
+    numbers = np.array([-1 if n is None else n for n in encoded.word_ids(0)])
+    expected = torch.stack([hidden[numbers == word].mean(0) for word in range(len(WORDS))])
+    aligned = loaded.align([WORDS])
+    states = loaded.hidden_states(aligned.windows)
+    found = pool(states[-1:], range_slots(aligned, aligned.word_first, aligned.word_stop, "mean"))[0]
+    torch.testing.assert_close(found, expected)
+
+
+def test_pooling_is_differentiable(encoder: Load) -> None:
+    aligned = encoder("bert").align([WORDS])
+    hidden = torch.randn(1, len(aligned.windows[0]), 8, dtype=torch.float32, requires_grad=True)
+    pool([hidden], range_slots(aligned, aligned.word_first, aligned.word_stop, "mean")).sum().backward()  # type: ignore[no-untyped-call]
+    assert hidden.grad is not None
+    weights = hidden.grad[0, :, 0]
+    counts = aligned.word_stop - aligned.word_first
+    np.testing.assert_allclose(weights[1:-1].numpy(), np.repeat(1 / counts, counts), rtol=1e-6)
+    assert weights[0] == weights[-1] == 0
+
+
+def test_the_classification_vector_of_a_long_text_is_the_mean_over_its_windows(encoder: Load) -> None:
+    loaded = encoder("bert")
+    aligned = loaded.align(["so", "dog " * 100, "fox"])
+    states = loaded.hidden_states(aligned.windows)
+    found = pool(states[-1:], cls_slots(aligned, np.array([0, 1, 2])))[0]
+    several = np.flatnonzero(aligned.window_text == 1)
+    assert len(several) > 1
+    torch.testing.assert_close(found[1], states[-1][several, 0].mean(0))
+    torch.testing.assert_close(found[2], states[-1][-1, 0])
+
+
+def test_half_precision_states_are_pooled_in_single_precision(encoder: Load) -> None:
+    aligned = encoder("bert").align([("internationalization",)])
+    hidden = torch.randn(1, len(aligned.windows[0]), 8).half()
+    found = pool([hidden], range_slots(aligned, aligned.word_first, aligned.word_stop, "mean"))
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found[0, 0], hidden[0, 1:-1].float().mean(0))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.text(min_size=1, max_size=6).filter(str.strip), min_size=1, max_size=40), min_size=1, max_size=4
+    )
+)
+def test_any_words_are_aligned_or_left_empty_but_never_out_of_their_text(texts: list[list[str]]) -> None:
+    tokenizer = _tokenizer()
+    aligned = align(tokenizer, [tuple(text) for text in texts], 24)
+    for i in range(len(texts)):
+        words = slice(aligned.text_words[i], aligned.text_words[i + 1])
+        first, stop = aligned.word_first[words], aligned.word_stop[words]
+        assert (stop > first).all()
+        assert first[0] >= aligned.text_tokens[i]
+        assert stop[-1] <= aligned.text_tokens[i + 1]
+    assert len(aligned.token_window) == aligned.text_tokens[-1]
+
+
+def _tokenizer(made: list[Any] = []) -> Any:  # noqa: B006 - made once on purpose
+    if not made:
+        from transformers import PreTrainedTokenizerFast
+
+        tokens = {"unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]"}
+        made.append(PreTrainedTokenizerFast(tokenizer_object=word_piece(lowercase=True), **tokens))
+    return made[0]
+
+
+def test_folders_of_families_are_real_model_folders(family: Callable[[str], Path]) -> None:
+    assert (family("bert") / "model.safetensors").is_file()

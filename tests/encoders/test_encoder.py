@@ -1,0 +1,296 @@
+"""Every family loads through the same door, and what comes out is what transformers computes."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers as hf
+from safetensors.torch import load_file, save_file
+
+from closerlook.encoders.alignment import range_slots
+from closerlook.encoders.encoder import Encoder
+from closerlook.encoders.source import LARGE, Facts, choose_dtype, resolve
+from closerlook.errors import InputError, WorkError
+from tests.encoders.families import FAMILIES
+
+Folder = Callable[[str], Path]
+Load = Callable[[str], Encoder]
+TEXTS = [("The", "quick", "brown", "fox"), ("She", "ran"), "a raw text of the dog", ("dog",) * 90]
+
+
+def vectors(encoder: Encoder, texts: list[Any], batch_tokens: int | None = None) -> np.ndarray:
+    """Every word's mean vector at every layer."""
+    aligned = encoder.align(texts)
+    slots = range_slots(aligned, aligned.word_first, aligned.word_stop, "mean")
+    out = np.zeros((encoder.facts.layers + 1, slots.n, encoder.facts.width), dtype=np.float32)
+    for numbers, part in encoder.pooled(aligned, slots, range(encoder.facts.layers + 1), batch_tokens):
+        out[:, numbers] += part
+    return out
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_facts_are_those_of_the_configuration(encoder: Load, name: str) -> None:
+    has_cls = name not in {"gpt2", "llama"}
+    assert encoder(name).facts == Facts(layers=3, width=32, window=512 if name == "t5" else 64, has_cls=has_cls)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_last_layer_is_what_transformers_returns(encoder: Load, family: Folder, name: str) -> None:
+    loaded = encoder(name)
+    model = hf.AutoModel.from_pretrained(family(name)).eval()
+    model = model.get_encoder() if name == "t5" else model
+    ids = loaded.tokenizer("The quick brown fox", return_tensors="pt")["input_ids"]
+    with torch.no_grad():
+        expected = model(ids).last_hidden_state
+        found = loaded.hidden_states(ids.tolist())
+    assert len(found) == 4
+    torch.testing.assert_close(found[-1], expected)
+
+
+@pytest.mark.parametrize(("name", "table"), [("gpt2", "wte"), ("llama", "embed_tokens"), ("t5", "embed_tokens")])
+def test_layer_zero_is_the_embedding_output(encoder: Load, name: str, table: str) -> None:
+    loaded = encoder(name)
+    ids = torch.tensor([[7, 8, 9]])
+    with torch.no_grad():
+        words = getattr(loaded.model, table)(ids)
+        words = words + loaded.model.wpe(torch.arange(3)) if name == "gpt2" else words
+        torch.testing.assert_close(loaded.hidden_states(ids.tolist())[0], words)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_vectors_do_not_depend_on_the_batch(encoder: Load, name: str) -> None:
+    together, alone = vectors(encoder(name), TEXTS), vectors(encoder(name), TEXTS, batch_tokens=1)
+    np.testing.assert_allclose(together, alone, atol=2e-5)
+
+
+def test_a_word_in_several_windows_of_different_batches_is_added_up(encoder: Load) -> None:
+    long = [("internationalization",) * 40]
+    np.testing.assert_allclose(vectors(encoder("bert"), long), vectors(encoder("bert"), long, 64), atol=2e-5)
+
+
+def test_random_weights_depend_on_the_seed_alone(family: Folder) -> None:
+    name = f"random:{family('bert')}"
+    first, again, other = (Encoder.load(name, seed=seed) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(vectors(first, TEXTS[:1]), vectors(again, TEXTS[:1]))
+    assert not np.allclose(vectors(first, TEXTS[:1]), vectors(other, TEXTS[:1]))
+    assert first.fingerprint == again.fingerprint != other.fingerprint
+    assert (first.name, first.seed) == ("random:bert", 0)
+
+
+def test_drawing_random_weights_leaves_the_global_generator_alone(family: Folder) -> None:
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    Encoder.load(f"random:{family('bert')}")
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_random_needs_no_weights(family: Folder, tmp_path: Path) -> None:
+    folder = shutil.copytree(family("bert"), tmp_path / "bare")
+    (folder / "model.safetensors").unlink()
+    assert Encoder.load(f"random:{folder}").facts.layers == 3
+
+
+def test_half_precision_files_are_computed_in_single_precision_on_a_cpu(family: Folder, tmp_path: Path) -> None:
+    folder = shutil.copytree(family("bert"), tmp_path / "half")
+    weights = {key: value.half() for key, value in load_file(folder / "model.safetensors").items()}
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    loaded = Encoder.load(str(folder), device="cpu")
+    assert loaded.dtype == "float32"
+    assert vectors(loaded, TEXTS[:1]).dtype == np.float32
+    assert Encoder.load(str(folder), device="cpu", dtype="float16").dtype == "float16"
+
+
+def test_only_large_half_precision_encoders_leave_single_precision_and_only_on_an_accelerator() -> None:
+    assert choose_dtype("auto", LARGE, on_cpu=False) == "bfloat16"
+    assert choose_dtype("auto", LARGE, on_cpu=True) == "float32"
+    assert choose_dtype("auto", LARGE - 1, on_cpu=False) == "float32"
+    assert choose_dtype("float16", 0, on_cpu=True) == "float16"
+    with pytest.raises(InputError, match="dtype 'int8' is unknown; expected auto, float32"):
+        choose_dtype("int8", 0, on_cpu=True)
+
+
+def test_fingerprint_follows_the_content_not_the_place(family: Folder, tmp_path: Path) -> None:
+    copy = shutil.copytree(family("bert"), tmp_path / "elsewhere")
+    before = resolve(str(family("bert"))).fingerprint
+    assert resolve(str(copy)).fingerprint == before
+    blob = bytearray((copy / "model.safetensors").read_bytes())
+    blob[-1] ^= 1
+    (copy / "model.safetensors").write_bytes(blob)
+    assert resolve(str(copy)).fingerprint != before
+
+
+def test_fingerprint_follows_the_tokenizer(family: Folder, tmp_path: Path) -> None:
+    copy = shutil.copytree(family("bert"), tmp_path / "other")
+    text = (copy / "tokenizer.json").read_text().replace('"lowercase": true', '"lowercase": false')
+    (copy / "tokenizer.json").write_text(text)
+    assert resolve(str(copy)).fingerprint != resolve(str(family("bert"))).fingerprint
+
+
+def test_sharded_weights_are_found(family: Folder, tmp_path: Path) -> None:
+    folder = shutil.copytree(family("bert"), tmp_path / "sharded")
+    (folder / "model.safetensors").unlink()
+    hf.AutoModel.from_pretrained(family("bert")).save_pretrained(folder, max_shard_size="20KB")
+    assert len(list(folder.glob("model-*.safetensors"))) > 1
+    np.testing.assert_array_equal(
+        vectors(Encoder.load(str(folder)), TEXTS[:1]), vectors(Encoder.load(str(family("bert"))), TEXTS[:1])
+    )
+    sorted(folder.glob("model-*.safetensors"))[0].unlink()
+    with pytest.raises(InputError, match=r"lists model-00001-of-\d+.safetensors, which is missing; download"):
+        resolve(str(folder))
+
+
+def pickled(family: Folder, tmp_path: Path) -> Path:
+    folder = shutil.copytree(family("bert"), tmp_path / "pickled")
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    return folder
+
+
+def test_a_pickle_checkpoint_is_refused_and_the_option_named(family: Folder, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="has no safetensors weights .* pass --allow-pickle"):
+        Encoder.load(str(pickled(family, tmp_path)))
+
+
+def test_a_pickle_checkpoint_is_read_when_allowed(family: Folder, tmp_path: Path) -> None:
+    loaded = Encoder.load(str(pickled(family, tmp_path)), allow_pickle=True)
+    np.testing.assert_array_equal(vectors(loaded, TEXTS[:1]), vectors(Encoder.load(str(family("bert"))), TEXTS[:1]))
+
+
+def remote_code(family: Folder, tmp_path: Path) -> Path:
+    folder = shutil.copytree(family("bert"), tmp_path / "remote")
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"model_type": "own", "auto_map": {"AutoConfig": "own.OwnConfig", "AutoModel": "own.OwnModel"}}
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "own.py").write_text(
+        "from transformers import BertConfig, BertModel\n"
+        "class OwnConfig(BertConfig):\n    model_type = 'own'\n"
+        "class OwnModel(BertModel):\n    config_class = OwnConfig\n"
+    )
+    return folder
+
+
+def test_remote_code_is_refused_and_the_option_named(family: Folder, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="needs code that comes with it; .* pass --trust-remote-code"):
+        Encoder.load(str(remote_code(family, tmp_path)))
+
+
+def test_remote_code_runs_when_trusted(family: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "modules"))
+    loaded = Encoder.load(str(remote_code(family, tmp_path)), trust_remote_code=True)
+    np.testing.assert_array_equal(vectors(loaded, TEXTS[:1]), vectors(Encoder.load(str(family("bert"))), TEXTS[:1]))
+
+
+def test_weights_of_another_architecture_are_refused(family: Folder, tmp_path: Path) -> None:
+    folder = shutil.copytree(family("bert"), tmp_path / "mixed")
+    shutil.copy(family("gpt2") / "model.safetensors", folder)
+    with pytest.raises(InputError, match=r"its weights lack \d+ of the model's parameters"):
+        Encoder.load(str(folder))
+
+
+def test_torn_weights_are_refused(family: Folder, tmp_path: Path) -> None:
+    folder = shutil.copytree(family("bert"), tmp_path / "torn")
+    blob = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(blob[: len(blob) // 2])
+    with pytest.raises(InputError, match="the model of encoder torn cannot be loaded"):
+        Encoder.load(str(folder))
+    (folder / "model.safetensors").write_bytes(b"\xff" * 40)
+    with pytest.raises(InputError, match="model.safetensors is torn or not a safetensors file"):
+        Encoder.load(str(folder))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("", "an empty encoder name arrived"),
+        ("./nowhere", "encoder ./nowhere: there is no such folder"),
+        ("a/b/c", "encoder a/b/c: there is no such folder"),
+        ("white space", "is neither a folder here nor a repository on the hub"),
+    ],
+)
+def test_names_that_lead_nowhere_are_refused(name: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        resolve(name)
+
+
+def test_an_encoder_that_is_not_cached_needs_the_hub() -> None:
+    with pytest.raises(WorkError, match="encoder nobody/nothing is not in the local hub cache and the hub cannot be"):
+        resolve("nobody/nothing")
+
+
+def test_a_file_or_a_folder_without_configuration_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="is a file; expected the folder"):
+        resolve(str(tmp_path / "file"))
+    (tmp_path / "model.safetensors").write_bytes(b"")
+    with pytest.raises(InputError, match="no config.json in"):
+        resolve(str(tmp_path))
+
+
+def test_hub_id_and_revision_are_read_from_the_hub_cache(family: Folder, tmp_path: Path) -> None:
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    home = tmp_path / "models--owner--name"
+    shutil.copytree(family("bert"), home / "snapshots" / commit)
+    (home / "refs").mkdir()
+    (home / "refs" / "main").write_text(commit)
+    (home / "refs" / "v1").write_text(commit)
+    code = (
+        "from closerlook.encoders.source import resolve\n"
+        "for name in ('owner/name', 'owner/name@v1', 'random:owner/name@v1'):\n"
+        "    source = resolve(name); print(source.name, source.revision, source.random_seed)\n"
+    )
+    environment = os.environ | {"HF_HUB_CACHE": str(tmp_path), "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    expected = ["owner/name None None", "owner/name@v1 v1 None", "random:owner/name@v1 v1 0"]
+    assert done.stdout.splitlines() == expected
+
+
+@pytest.mark.parametrize("device", ["cuda:99", "tpu!", "mps"])
+def test_a_device_that_is_not_here_is_refused(device: str) -> None:
+    if device == "mps" and torch.backends.mps.is_available():
+        pytest.skip("this machine has MPS")
+    with pytest.raises(InputError, match=r"device .* (is unknown|requested)"):
+        Encoder.load("bert-tiny", device=device)
+
+
+def test_window_can_be_narrowed_but_not_widened(family: Folder) -> None:
+    folder = str(family("bert"))
+    assert Encoder.load(folder, window=16).facts.window == 16
+    with pytest.raises(InputError, match="window 65 requested; encoder bert reads 6 to 64 tokens at a time"):
+        Encoder.load(folder, window=65)
+    with pytest.raises(InputError, match="window 3 requested"):
+        Encoder.load(folder, window=3)
+
+
+def test_wrapping_a_model_gives_the_same_vectors_and_its_fingerprint_follows_its_weights(family: Folder) -> None:
+    model = hf.AutoModel.from_pretrained(family("bert")).eval()
+    tokenizer = hf.AutoTokenizer.from_pretrained(family("bert"))
+    before = Encoder.wrap(model, tokenizer, name="mine", checkpoint="10")
+    np.testing.assert_array_equal(vectors(before, TEXTS), vectors(Encoder.load(str(family("bert"))), TEXTS))
+    with torch.no_grad():
+        next(model.parameters())[0, 0] += 1e-3
+    after = Encoder.wrap(model, tokenizer, name="mine", checkpoint="20")
+    assert before.fingerprint != after.fingerprint
+
+
+def test_embedded_encoder_is_the_default() -> None:
+    loaded = Encoder.load()
+    assert loaded.name == "bert-tiny"
+    assert (loaded.facts.layers, loaded.facts.width, loaded.facts.window) == (2, 128, 512)
+
+
+def test_transformers_is_left_as_talkative_as_it_was(family: Folder) -> None:
+    hf.logging.set_verbosity_info()
+    try:
+        Encoder.load(str(family("bert")))
+        assert hf.logging.get_verbosity() == hf.logging.INFO
+        assert hf.logging.is_progress_bar_enabled()
+    finally:
+        hf.logging.set_verbosity_warning()
