@@ -1,0 +1,1 @@
+"""The vectors: spaces, how they are extracted, and where they are kept."""

@@ -1,0 +1,32 @@
+"""Writing a file whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from closerlook.errors import WorkError
+
+PART = ".part"
+"""How files under way end; one that is left behind belongs to a process that was killed."""
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A stream whose content takes the place of `path` when, and only when, the block ends well."""
+    part = path.with_name(f".{path.name}.{secrets.token_hex(6)}{PART}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with part.open("xb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(part, path)
+    except OSError as error:
+        raise WorkError(f"{path} cannot be written: {error.strerror or error}; nothing was left behind") from None
+    finally:
+        part.unlink(missing_ok=True)

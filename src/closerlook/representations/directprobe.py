@@ -1,0 +1,94 @@
+"""The text folders that the released DirectProbe code reads and its authors published.
+
+entities/train.txt            one example a line: what it is, a tab, its label
+labels/tags.txt               the label set, one a line
+embeddings/layers/train/12.txt  one vector a line, numbers separated by spaces (also embeddings/**/train*.txt)
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from closerlook.errors import InputError
+from closerlook.representations.atomic import replacing
+from closerlook.representations.space import Provenance, Space
+
+PROVENANCE = "provenance"
+"""Our own addition: a folder of JSON files beside the others, so that a space comes back with its description."""
+
+
+def save(space: Space, folder: Path) -> None:
+    """The folder's files for this split and layer written; those of other splits and layers stay."""
+    split, layer = space.provenance.split or "train", space.provenance.layer or 0
+    unfit = next((label for label in space.labels if label != " ".join(label.split())), None)
+    if unfit is not None:
+        raise InputError(
+            f"label {unfit!r} cannot be written as text: it holds a tab, a line end or outer spaces; use .npz"
+        )
+    with replacing(folder / "labels" / "tags.txt") as stream:
+        stream.writelines(f"{label}\n".encode() for label in space.labels)
+    with replacing(folder / "entities" / f"{split}.txt") as stream:
+        stream.writelines(f"{i}\t{space.labels[code]}\n".encode() for i, code in enumerate(space.y))
+    with replacing(folder / "embeddings" / "layers" / split / f"{layer}.txt") as stream:
+        np.savetxt(stream, space.X, fmt="%.9g")  # nine digits bring every float32 back exactly
+    with replacing(folder / PROVENANCE / split / f"{layer}.json") as stream:
+        stream.write(json.dumps(space.provenance.to_dict()).encode())
+
+
+def load(folder: Path, split: str, layer: int | None) -> Space:
+    """The space of that split and layer; the layer may be left out where there is only one."""
+    labels = sorted(_lines(_only(folder, "labels", sorted((folder / "labels").glob("*.txt")))))
+    entities = folder / "entities" / f"{split}.txt"
+    names = [line.rsplit("\t", 1)[-1].strip() for line in _lines(entities)]
+    unknown = next((name for name in names if name not in set(labels)), None)
+    if unknown is not None:
+        raise InputError(f"{entities} has label {unknown!r}, which {folder / 'labels'} does not list")
+    vectors = _embeddings(folder, split, layer)
+    try:
+        X = np.loadtxt(vectors, dtype=np.float32, ndmin=2, encoding="utf-8", comments=None)
+    except (ValueError, OSError) as error:
+        raise InputError(f"{vectors} cannot be read as numbers: {error}") from None
+    checked = Space.from_arrays(X, names)
+    code = {label: i for i, label in enumerate(labels)}
+    y = np.array([code[name] for name in names], dtype=np.int32)
+    return Space(checked.X, y, tuple(labels), _provenance(folder, vectors, split))
+
+
+def _embeddings(folder: Path, split: str, layer: int | None) -> Path:
+    """The one file of vectors that fits."""
+    root = folder / "embeddings"
+    name = "*" if layer is None else str(layer)
+    layered = [*root.glob(f"layers/{split}/{name}.txt"), *root.glob(f"{split}/{name}.txt")]
+    plain = [file for file in root.rglob("*.txt") if file.stem.split(".")[0] == split] if layer is None else []
+    return _only(folder, f"embeddings for split {split}", sorted({*layered, *plain}))
+
+
+def _only(folder: Path, what: str, found: list[Path]) -> Path:
+    if not found:
+        raise InputError(f"{folder} has no {what}; expected a DirectProbe folder with entities/, labels/, embeddings/")
+    if len(found) > 1:
+        some = ", ".join(str(file.relative_to(folder)) for file in found[:8])
+        raise InputError(f"{folder} has several {what} ({some}); say which layer, or leave only one")
+    return found[0]
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file} cannot be read: {error}") from None
+    return [line.rstrip("\r") for line in text.split("\n") if line.strip()]
+
+
+def _provenance(folder: Path, vectors: Path, split: str) -> Provenance:
+    layer = int(vectors.stem) if vectors.stem.isascii() and vectors.stem.isdigit() else None
+    description = folder / PROVENANCE / split / f"{vectors.stem}.json"
+    if description.is_file():
+        try:
+            return Provenance.from_dict(json.loads(description.read_bytes()))
+        except (OSError, ValueError, AttributeError, TypeError):
+            raise InputError(f"{description} cannot be read; expected JSON, or no such file") from None
+    return Provenance(split=split, layer=layer)

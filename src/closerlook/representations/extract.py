@@ -1,0 +1,265 @@
+"""Task x Encoder -> one Space per layer, through the store."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from closerlook.encoders.source import EMBEDDED, LARGE, Facts, Source, choose_dtype, resolve
+from closerlook.errors import InputError, WorkError
+from closerlook.representations.space import Provenance, Space
+from closerlook.representations.store import Store, content_key
+from closerlook.tasks import open_task
+from closerlook.tasks.task import Split, Task, Unit
+from closerlook.version import __version__
+
+if TYPE_CHECKING:  # torch is loaded only where something is not in the store yet
+    from closerlook.encoders.encoder import Encoder
+
+Progress = Callable[[int, int], None]
+"""Called with examples done and examples in all."""
+
+log = logging.getLogger("closerlook")
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """One split of one task, and how it is to be pooled; a space of it for each layer."""
+
+    task: Task
+    split: Split
+    pool: str
+    provenance: Provenance
+    split_hash: str
+
+    def key(self, layer: int) -> str:
+        """The address of that layer's space: a hash of all that its vectors and labels depend on, names left out."""
+        made_from = self.provenance
+        return content_key(
+            {
+                "weights": made_from.weights,
+                "dtype": made_from.dtype,
+                "window": made_from.window,
+                "split": self.split_hash,
+                "pool": self.pool,
+                "layer": layer,
+            }
+        )
+
+
+def extract(
+    encoder: str | Encoder = EMBEDDED,
+    task: str | Task | Sequence[str | Task] = "toy-pos",
+    *,
+    split: str | Sequence[str] = "train",
+    layers: str | int | Sequence[int] = "all",
+    pool: str = "auto",
+    data: str | Path | None = None,
+    store: Store | str | Path | None = None,
+    device: str = "auto",
+    dtype: str = "auto",
+    window: int | None = None,
+    batch_tokens: int | None = None,
+    seed: int = 0,
+    allow_pickle: bool = False,
+    trust_remote_code: bool = False,
+    progress: Progress | None = None,
+) -> tuple[Space, ...]:
+    """The spaces of the encoder's layers for a task, in order of task, split and layer; taken from the store if there.
+
+    encoder: a name (see `closerlook.Encoder`) or a loaded one. task: a name, a path or a Task; several share one
+    forward pass over each distinct text. split: one, several, or 'all'. layers: 'all', 'last', a number or several,
+    or '0,2-4'; 0 is the embedding output. pool: 'mean', 'first' or 'last' subword; for sentences 'cls' or 'mean';
+    'auto' is mean, and cls for sentences where the encoder has such a token. window: tokens read at a time, if fewer
+    than the encoder can; longer texts are read in overlapping windows. An interrupted call goes on where it stopped.
+
+    >>> [space.X.shape for space in extract("bert-tiny", "toy-question", split="test", layers="last")] # doctest: +SKIP
+    [(90, 128)]
+    """
+    several = [task] if isinstance(task, str | Task) else task
+    tasks = [open_task(one, data) if isinstance(one, str) else one for one in several]
+    asked = _asked(encoder, device, dtype, seed=seed, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code)
+    kept = store if isinstance(store, Store) else Store(store)
+    facts = asked.facts(kept, window)
+    chosen = choose_layers(layers, facts.layers, asked.provenance.encoder or "")
+    wanted = [_wanted(asked.provenance, facts, one, part, pool) for one in tasks for part in _splits(one, split)]
+    found = {want.key(layer): kept.get(want.key(layer)) for want in wanted for layer in chosen}
+    log.info(
+        "%d of %d spaces are in the store %s", sum(space is not None for space in found.values()), len(found), kept.root
+    )
+    once = {want.key(0): want for want in wanted}.values()
+    missing = {want: [layer for layer in chosen if found[want.key(layer)] is None] for want in once}
+    missing = {want: absent for want, absent in missing.items() if absent}
+    if missing:
+        from closerlook.representations.forward import compute
+
+        loaded = asked.loaded(window)
+        log.info("%s", describe(loaded))
+        compute(loaded, missing, kept, batch_tokens, progress)
+        for key in [want.key(layer) for want, absent in missing.items() for layer in absent]:
+            found[key] = kept.get(key)
+    return tuple(_named(found[want.key(layer)], want, layer) for want in wanted for layer in chosen)
+
+
+def choose_layers(layers: str | int | Sequence[int], last: int, encoder: str) -> list[int]:
+    """The layer numbers asked for, in ascending order.
+
+    >>> choose_layers("0,2-4", 12, "bert-base")
+    [0, 2, 3, 4]
+    """
+    if layers == "all":
+        return list(range(last + 1))
+    try:
+        numbers = [last] if layers == "last" else _numbers(layers)
+    except ValueError:
+        raise InputError(f"layers {layers!r} requested; expected all, last, or numbers such as 0,2-4") from None
+    wrong = next((number for number in numbers if not 0 <= number <= last), None)
+    if wrong is not None:
+        raise InputError(f"layer {wrong} requested; {encoder} has layers 0 to {last}")
+    if not numbers:
+        raise InputError(f"no layer requested; {encoder} has layers 0 to {last}")
+    return sorted(set(numbers))
+
+
+def _numbers(layers: str | int | Sequence[int]) -> list[int]:
+    if isinstance(layers, int):
+        return [layers]
+    if not isinstance(layers, str):
+        return [int(layer) for layer in layers]
+    numbers: list[int] = []
+    for part in layers.split(","):
+        first, _, stop = part.partition("-")
+        numbers += range(int(first), int(stop or first) + 1)
+    return numbers
+
+
+def choose_pool(pool: str, unit: Unit, *, has_cls: bool) -> str:
+    """How subwords become one vector, see `extract`."""
+    allowed = ("cls", "mean") if unit == "sentence" else ("mean", "first", "last")
+    if pool == "auto":
+        return "cls" if unit == "sentence" and has_cls else "mean"
+    if pool not in allowed:
+        raise InputError(f"pool {pool!r} requested; a {unit} task takes auto, {', '.join(allowed)}")
+    if pool == "cls" and not has_cls:
+        raise InputError("pool cls requested; this encoder has no classification token, use mean")
+    return pool
+
+
+def describe(encoder: Encoder) -> str:
+    """One line on a loaded encoder and how it computes."""
+    facts, parameters = encoder.facts, sum(p.numel() for p in encoder.model.parameters())
+    return (
+        f"encoder {encoder.name}: {facts.layers} layers × {facts.width}, {parameters / 1e6:.1f} M parameters, "
+        f"{encoder.device}, {encoder.dtype}, window {facts.window}"
+    )
+
+
+@dataclass
+class _Asked:
+    """The encoder asked for: loaded only when needed, since a store hit must not wait for torch."""
+
+    provenance: Provenance
+    source: Source | None
+    encoder: Encoder | None
+    device: str
+    trust_remote_code: bool
+
+    def facts(self, store: Store, window: int | None) -> Facts:
+        """What must be known of it; remembered in the store after the first time."""
+        if self.encoder is not None:
+            return self.encoder.facts
+        key = content_key({"facts": self.provenance.weights, "window": window})
+        facts = store.facts(key)
+        if facts is None:
+            facts = self.loaded(window).facts
+            store.remember(key, facts)
+        return facts
+
+    def loaded(self, window: int | None) -> Encoder:
+        """The encoder itself."""
+        if self.encoder is None:
+            from closerlook.encoders.encoder import Encoder
+
+            assert self.source is not None  # noqa: S101 - for mypy: either an encoder or a source is given
+            self.encoder = Encoder.open(
+                self.source,
+                device=self.device,
+                dtype=self.provenance.dtype or "auto",
+                window=window,
+                trust_remote_code=self.trust_remote_code,
+            )
+        return self.encoder
+
+
+def _asked(
+    encoder: str | Encoder, device: str, dtype: str, *, seed: int, allow_pickle: bool, trust_remote_code: bool
+) -> _Asked:
+    if not isinstance(encoder, str):
+        known = Provenance(
+            encoder=encoder.name,
+            weights=encoder.fingerprint,
+            checkpoint=encoder.checkpoint,
+            seed=encoder.seed,
+            dtype=encoder.dtype,
+        )
+        return _Asked(known, None, encoder, device, trust_remote_code)
+    source = resolve(encoder, seed=seed, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code)
+    known = Provenance(
+        encoder=source.name,
+        weights=source.fingerprint,
+        checkpoint=source.revision,
+        seed=source.random_seed,
+        dtype=choose_dtype(dtype, source.half_parameters, on_cpu=_on_cpu(source, device)),
+    )
+    return _Asked(known, source, None, device, trust_remote_code)
+
+
+def _on_cpu(source: Source, device: str) -> bool:
+    """Whether a large encoder will run on a CPU; for others it makes no difference, and torch is not loaded to see."""
+    if source.half_parameters < LARGE:
+        return True
+    from closerlook.encoders.loading import choose_device
+
+    return choose_device(device).type == "cpu"
+
+
+def _wanted(known: Provenance, facts: Facts, task: Task, split: Split, pool: str) -> Wanted:
+    chosen = choose_pool(pool, task.unit, has_cls=facts.has_cls)
+    libraries = ("torch", "transformers", "tokenizers", "numpy")
+    described = replace(
+        known,
+        task=task.name,
+        task_hash=task.content_hash,
+        split=split.name,
+        pool=chosen,
+        window=facts.window,
+        versions={"closerlook": __version__, **{name: version(name) for name in libraries}},
+    )
+    return Wanted(task, split, chosen, described, task.split_hash(split))
+
+
+def _splits(task: Task, split: str | Sequence[str]) -> tuple[Split, ...]:
+    if split == "all":
+        return task.splits
+    return tuple(task.split(name) for name in dict.fromkeys([split] if isinstance(split, str) else split))
+
+
+def _named(space: Space | None, want: Wanted, layer: int) -> Space:
+    """The space under the names of this request: the store knows content, not what people call it."""
+    if space is None:
+        raise WorkError(f"the space of {want.task.name} at layer {layer} was damaged on disk as soon as it was written")
+    names = want.provenance
+    described = replace(
+        space.provenance,
+        encoder=names.encoder,
+        checkpoint=names.checkpoint,
+        seed=names.seed,
+        task=names.task,
+        task_hash=names.task_hash,
+        split=names.split,
+    )
+    return Space(space.X, space.y, space.labels, described)

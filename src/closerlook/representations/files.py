@@ -1,0 +1,165 @@
+"""Spaces as files: `.npz`, `.safetensors`, and the text folders of the released DirectProbe code."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+from closerlook.errors import InputError
+from closerlook.representations import directprobe
+from closerlook.representations.atomic import replacing
+from closerlook.representations.space import Provenance, Space
+
+ALIGNMENT = 64
+"""Vectors start at a multiple of this many bytes, so that they can be used where they lie."""
+
+UNWRITTEN = "0" * 32
+"""Stands for the checksum in a file that is not finished."""
+
+LONGEST_HEADER = 100_000_000
+"""As the safetensors format has it."""
+
+
+class TornFileError(InputError):
+    """A file of ours that was cut short or altered."""
+
+
+def save(space: Space, path: Path) -> Path:
+    """The file or folder written, whole or not at all."""
+    if path.suffix == ".npz":
+        meta = json.dumps(space.provenance.to_dict())
+        labels = np.array(space.labels, dtype=np.str_)
+        with replacing(path) as stream:
+            np.savez(stream, X=space.X, y=space.y, labels=labels, provenance=np.array(meta))
+    elif path.suffix == ".safetensors":
+        with replacing(path) as stream:
+            stream.write(header(space.n, space.d, space.labels, space.provenance, checksum=checksum(space)))
+            stream.write(np.ascontiguousarray(space.X).data)
+            stream.write(np.ascontiguousarray(space.y).data)
+    elif path.suffix == "":
+        directprobe.save(space, path)
+    else:
+        raise InputError(f"{path} ends in {path.suffix}; expected .npz, .safetensors or a folder (no suffix)")
+    return path
+
+
+def load(path: Path, split: str = "train", layer: int | None = None) -> Space:
+    """The space in that file or folder."""
+    if path.is_dir():
+        return directprobe.load(path, split, layer)
+    if not path.exists():
+        raise InputError(f"{path} does not exist; expected a .npz or .safetensors file, or a DirectProbe folder")
+    if path.suffix == ".npz":
+        return _load_npz(path)
+    if path.suffix == ".safetensors":
+        return _load_safetensors(path)
+    raise InputError(f"{path} ends in {path.suffix or 'no suffix'}; expected .npz, .safetensors or a folder")
+
+
+def header(n: int, d: int, labels: tuple[str, ...], provenance: Provenance, **extra: str) -> bytes:
+    """The first bytes of a safetensors file that holds X (n, d) float32 and y (n,) int32, padded to the alignment."""
+    meta = {"labels": json.dumps(labels), "provenance": json.dumps(provenance.to_dict()), **extra}
+    size = 4 * n * d
+    text = json.dumps(
+        {
+            "__metadata__": meta,
+            "X": {"dtype": "F32", "shape": [n, d], "data_offsets": [0, size]},
+            "y": {"dtype": "I32", "shape": [n], "data_offsets": [size, size + 4 * n]},
+        }
+    ).encode()
+    text += b" " * (-(len(text) + 8) % ALIGNMENT)
+    return len(text).to_bytes(8, "little") + text
+
+
+def checksum(space: Space) -> str:
+    """Hex digest of everything a space holds."""
+    digest = xxhash.xxh3_128(json.dumps([space.labels, space.provenance.to_dict()]).encode())
+    digest.update(np.ascontiguousarray(space.X).data)
+    digest.update(np.ascontiguousarray(space.y).data)
+    return digest.hexdigest()
+
+
+def open_mapped(path: Path) -> tuple[Space, dict[str, str]]:
+    """The space in a safetensors file of ours, memory-mapped and checked against its checksum, with its metadata."""
+    start, entries = read_header(path)
+    meta = entries.get("__metadata__", {})
+    try:
+        n, d = entries["X"]["shape"]
+        labels, provenance = tuple(json.loads(meta["labels"])), Provenance.from_dict(json.loads(meta["provenance"]))
+        whole = start + 4 * n * d + 4 * n == path.stat().st_size
+        X = np.memmap(path, dtype="<f4", mode="r", offset=start, shape=(n, d)) if whole else None
+        y = np.memmap(path, dtype="<i4", mode="r", offset=start + 4 * n * d, shape=(n,)) if whole else None
+    except (KeyError, ValueError, TypeError, OSError, OverflowError):
+        X = y = None
+    if X is None or y is None:
+        raise TornFileError(f"{path} is torn: its size is not what its header says; make it again")
+    space = Space(X, y, labels, provenance)
+    if checksum(space) != meta.get("checksum"):
+        raise TornFileError(f"{path} was altered: its content does not match its checksum; make it again")
+    return space, meta
+
+
+def read_header(path: Path) -> tuple[int, dict[str, Any]]:
+    """Where the data starts, and the header's entries."""
+    try:
+        with path.open("rb") as stream:
+            size = int.from_bytes(stream.read(8), "little")
+            entries = json.loads(stream.read(size)) if size <= LONGEST_HEADER else None
+    except (OSError, ValueError, RecursionError, MemoryError):
+        entries = None
+    if not isinstance(entries, dict):
+        raise TornFileError(f"{path} is torn or not a safetensors file; make it again")
+    return 8 + size, entries
+
+
+def _load_safetensors(path: Path) -> Space:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    _, entries = read_header(path)
+    if "checksum" in entries.get("__metadata__", {}):
+        return open_mapped(path)[0]
+    try:
+        arrays = load_file(path)
+    except (SafetensorError, KeyError, TypeError) as error:  # the latter two: a type that numpy does not have
+        raise InputError(f"{path} cannot be read: {error}; expected tensors X and y") from None
+    return _from_named(path, arrays)
+
+
+def _load_npz(path: Path) -> Space:
+    unreadable = (OSError, ValueError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error)
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except (*unreadable, AttributeError) as error:  # AttributeError: a single .npy under this suffix
+        raise InputError(f"{path} cannot be read ({error}); expected .npz with numbers X and labels y") from None
+    return _from_named(path, arrays)
+
+
+def _from_named(path: Path, arrays: dict[str, NDArray[Any]]) -> Space:
+    """A space from arrays by name; ours bring `labels` and `provenance` along, other people's need not."""
+    missing = sorted({"X", "y"} - set(arrays))
+    if missing:
+        raise InputError(f"{path} lacks {' and '.join(missing)}; it holds {', '.join(arrays) or 'nothing'}")
+    try:
+        space = Space.from_arrays(arrays["X"], arrays["y"])
+        if "provenance" not in arrays or "labels" not in arrays:
+            return space
+        meta = Provenance.from_dict(json.loads(str(arrays["provenance"])))
+        labels, y = tuple(map(str, arrays["labels"])), arrays["y"].astype(np.int32)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    except (ValueError, TypeError, AttributeError):
+        raise InputError(f"{path}: its provenance or labels cannot be read; save the space again") from None
+    if y.min() < 0 or y.max() >= len(labels):
+        raise InputError(
+            f"{path}: y runs from {y.min()} to {y.max()}; expected 0 to {len(labels) - 1}, as labels has it"
+        )
+    return Space(space.X, y, labels, meta)

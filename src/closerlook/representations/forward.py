@@ -1,0 +1,216 @@
+"""The forward passes of an extraction: each distinct text once, all layers and all tasks from the same pass.
+
+Vectors go straight into the store's files under way. After every chunk of text the journal notes a checksum of the
+rows that the chunk filled, so that an interrupted extraction goes on from the last chunk whose rows are still right.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import torch
+import xxhash
+from numpy.typing import NDArray
+
+from closerlook.encoders.alignment import Aligned, Ints, Pool, Slots, Text
+from closerlook.encoders.encoder import Encoder
+from closerlook.errors import WorkError
+from closerlook.representations.atomic import replacing
+from closerlook.representations.draft import Draft
+from closerlook.representations.extract import Progress, Wanted
+from closerlook.representations.store import Store, content_key
+from closerlook.representations.targets import VECTORS, locate
+
+CHUNK = 1 << 18
+"""Characters of text between two points from which an interrupted extraction can go on."""
+
+log = logging.getLogger("closerlook")
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """One wanted split: its drafts by layer, and its examples in the order in which their texts are read.
+
+    order: (n,) examples. rank: (n,) for each of them the place of its text in the reading order, ascending.
+    """
+
+    want: Wanted
+    drafts: dict[int, Draft]
+    order: Ints
+    rank: Ints
+
+    def examples(self, start: int, stop: int) -> tuple[Ints, Ints]:
+        """The examples in texts [start, stop) of the reading order, and the place of each one's text there."""
+        part = slice(*np.searchsorted(self.rank, (start, stop)))
+        return self.order[part], self.rank[part] - start
+
+
+def compute(
+    encoder: Encoder,
+    missing: Mapping[Wanted, Sequence[int]],
+    store: Store,
+    batch_tokens: int | None,
+    progress: Progress | None,
+) -> None:
+    """Every missing space computed and put into the store."""
+    keys = sorted(want.key(layer) for want, layers in missing.items() for layer in layers)
+    with store.workspace(content_key({"spaces": keys})[:32]) as folder:
+        texts, ranks = reading_order(list(missing))
+        jobs = [
+            _job(encoder, want, layers, rank, folder)
+            for (want, layers), rank in zip(missing.items(), ranks, strict=True)
+        ]
+        resumable = all(not draft.fresh for job in jobs for draft in job.drafts.values())
+        journal = Journal(folder / "journal.json", keep=resumable)
+        done, total = 0, sum(len(job.order) for job in jobs)
+        for number, (start, stop) in enumerate(chunks(texts)):
+            if not journal.vouches(number, jobs, start, stop):
+                for finished in _fill(encoder, jobs, texts, (start, stop), batch_tokens):
+                    if progress:
+                        progress(min(total, done + finished), total)
+                journal.note(number, jobs, start, stop)
+            done += sum(len(job.examples(start, stop)[0]) for job in jobs)
+            if progress:
+                progress(done, total)
+        for draft in [draft for job in jobs for draft in job.drafts.values()]:
+            store.commit(draft)
+
+
+def reading_order(wanted: Sequence[Wanted]) -> tuple[list[Text], list[Ints]]:
+    """The distinct texts that hold an example, longest first, and for each split the place of every example's text."""
+    used = [np.unique(want.split.sentence) for want in wanted]
+    texts = list(dict.fromkeys(want.split.texts[i] for want, those in zip(wanted, used, strict=True) for i in those))
+    texts.sort(key=_characters, reverse=True)
+    place = {text: i for i, text in enumerate(texts)}
+    ranks = []
+    for want, those in zip(wanted, used, strict=True):
+        rank = np.zeros(len(want.split.texts), dtype=np.int64)
+        rank[those] = [place[want.split.texts[i]] for i in those]
+        ranks.append(rank[want.split.sentence])
+    return texts, ranks
+
+
+def chunks(texts: Sequence[Text]) -> Iterator[tuple[int, int]]:
+    """Ranges of texts of about `CHUNK` characters each."""
+    start = size = 0
+    for i, text in enumerate(texts):
+        size += _characters(text)
+        if size >= CHUNK or i == len(texts) - 1:
+            yield start, i + 1
+            start, size = i + 1, 0
+
+
+def _characters(text: Text) -> int:
+    return len(text) if isinstance(text, str) else sum(map(len, text)) + len(text) - 1
+
+
+def _job(encoder: Encoder, want: Wanted, layers: Sequence[int], rank: Ints, folder: Path) -> Job:
+    drafts = {
+        layer: Draft.open(
+            folder / f"{want.key(layer)}.safetensors",
+            encoder.facts.width * VECTORS[want.task.unit],
+            y=want.split.y,
+            labels=want.task.labels,
+            provenance=replace(want.provenance, layer=layer),
+            key=want.key(layer),
+        )
+        for layer in layers
+    }
+    order = np.argsort(rank, kind="stable")
+    return Job(want, drafts, order, rank[order])
+
+
+def _fill(
+    encoder: Encoder, jobs: Sequence[Job], texts: Sequence[Text], chunk: tuple[int, int], batch_tokens: int | None
+) -> Iterator[int]:
+    """The rows of one chunk computed and written; yields how many examples are done, batch by batch."""
+    layers = sorted({layer for job in jobs for layer in job.drafts})
+    aligned = encoder.align(texts[slice(*chunk)])
+    examples = [job.examples(*chunk)[0] for job in jobs]
+    slots = _all_slots(jobs, aligned, *chunk)
+    first_slot = np.cumsum(
+        [0, *(len(rows) * VECTORS[job.want.task.unit] for job, rows in zip(jobs, examples, strict=True))]
+    )
+    for job, rows in zip(jobs, examples, strict=True):
+        for draft in job.drafts.values():
+            draft.X[rows] = 0
+    done = 0
+    for numbers, vectors in _batches(encoder, aligned, slots, layers, batch_tokens):
+        for j, job in enumerate(jobs):
+            part = slice(*np.searchsorted(numbers, first_slot[j : j + 2]))
+            per_example = VECTORS[job.want.task.unit]
+            place = numbers[part] - first_slot[j]
+            rows = examples[j][place // per_example] * per_example + place % per_example
+            for layer, draft in job.drafts.items():
+                draft.X.reshape(-1, encoder.facts.width)[rows] += vectors[layers.index(layer), part]
+            done += len(rows) // per_example
+        yield done
+
+
+def _batches(
+    encoder: Encoder, aligned: Aligned, slots: Slots, layers: Sequence[int], batch_tokens: int | None
+) -> Iterator[tuple[Ints, NDArray[np.float32]]]:
+    """The encoder's batches, each checked to hold numbers."""
+    try:
+        for numbers, vectors in encoder.pooled(aligned, slots, layers, batch_tokens):
+            bad = [layer for layer, part in zip(layers, vectors, strict=True) if not np.isfinite(part).all()]
+            if bad:
+                where = f"layer {bad[0]} in {encoder.dtype}"
+                raise WorkError(f"encoder {encoder.name} gives NaN or infinity at {where}; try --dtype float32")
+            yield numbers, vectors
+    except torch.OutOfMemoryError:
+        raise WorkError(f"{encoder.device} is out of memory; pass a smaller --batch-tokens, or --device cpu") from None
+
+
+def _all_slots(jobs: Sequence[Job], aligned: Aligned, start: int, stop: int) -> Slots:
+    """One recipe for the vectors of all jobs, job after job."""
+    parts, first = [], 0
+    for job in jobs:
+        rows, text = job.examples(start, stop)
+        want = job.want
+        part = locate(want.task.unit, want.split, aligned, cast("Pool", want.pool), examples=rows, text=text)
+        parts.append(replace(part, slot=part.slot + first))
+        first += part.n
+    window, column, slot, weight = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("window", "column", "slot", "weight")
+    )
+    return Slots(first, window, column, slot, weight)
+
+
+class Journal:
+    """Which chunks are done, each vouched for by a checksum of its rows."""
+
+    def __init__(self, path: Path, *, keep: bool) -> None:
+        self.path = path
+        self.digests: list[str] = []
+        if keep and path.is_file():
+            try:
+                self.digests = [str(digest) for digest in json.loads(path.read_bytes())]
+                log.info("an earlier run was interrupted; going on after %d finished parts", len(self.digests))
+            except ValueError:
+                path.unlink()
+
+    def vouches(self, number: int, jobs: Sequence[Job], start: int, stop: int) -> bool:
+        """Whether that chunk is done and its rows are still what was written."""
+        return number < len(self.digests) and self.digests[number] == _digest(jobs, start, stop)
+
+    def note(self, number: int, jobs: Sequence[Job], start: int, stop: int) -> None:
+        """That chunk put down as done."""
+        self.digests[number:] = [_digest(jobs, start, stop)]
+        with replacing(self.path) as stream:
+            stream.write(json.dumps(self.digests).encode())
+
+
+def _digest(jobs: Sequence[Job], start: int, stop: int) -> str:
+    digest = xxhash.xxh3_128()
+    for job in jobs:
+        rows, _ = job.examples(start, stop)
+        for draft in job.drafts.values():
+            digest.update(draft.X[rows].data)
+    return digest.hexdigest()

@@ -1,0 +1,146 @@
+"""A Space: vectors with their labels, and where they come from; the two never part."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from closerlook.errors import InputError
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where a space comes from; what is not known is None.
+
+    weights: fingerprint of the encoder's files or parameters. checkpoint: revision or training step. layer: 0 is the
+    embedding output. task_hash: the task's content hash. pool: how subwords became one vector. seed: of random weights.
+    window: tokens read at a time. dtype: the precision computed in. versions: of the code that computed it.
+    """
+
+    encoder: str | None = None
+    weights: str | None = None
+    checkpoint: str | None = None
+    layer: int | None = None
+    task: str | None = None
+    task_hash: str | None = None
+    split: str | None = None
+    pool: str | None = None
+    seed: int | None = None
+    window: int | None = None
+    dtype: str | None = None
+    versions: dict[str, str] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Provenance:
+        """The provenance that `to_dict` wrote; fields of a newer version are left out."""
+        known = {f.name for f in fields(cls)}
+        return cls(**{key: value for key, value in values.items() if key in known})
+
+    def title(self) -> str:
+        """One line for people: 'bert-tiny · toy-pos/train · layer 2 · mean'."""
+        where = f"{self.task or '?'}/{self.split or '?'}"
+        return (
+            f"{self.encoder or '?'} · {where} · layer {'?' if self.layer is None else self.layer} · {self.pool or '?'}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """n vectors of one split under one encoder at one layer, each with a label.
+
+    X: (n, d) float32. y: (n,) int32, indices into `labels`. Both may be memory-mapped and are read-only.
+
+    >>> space = Space.from_arrays([[0.0, 1.0], [1.0, 0.0]], ["NOUN", "VERB"], task="weather")
+    >>> space.n, space.d, space.labels, space.provenance.task
+    (2, 2, ('NOUN', 'VERB'), 'weather')
+    """
+
+    X: NDArray[np.float32]
+    y: NDArray[np.int32]
+    labels: tuple[str, ...]
+    provenance: Provenance = Provenance()
+
+    def __post_init__(self) -> None:
+        for array in (self.X, self.y):
+            array.flags.writeable = False
+
+    @property
+    def n(self) -> int:
+        """How many vectors."""
+        return len(self.X)
+
+    @property
+    def d(self) -> int:
+        """How many dimensions."""
+        return int(self.X.shape[1])
+
+    @property
+    def label_names(self) -> NDArray[np.str_]:
+        """(n,) each row's label by name, as scikit-learn takes it."""
+        return np.asarray(self.labels, dtype=np.str_)[self.y]
+
+    @classmethod
+    def from_arrays(cls, X: ArrayLike, y: ArrayLike, **provenance: Any) -> Space:
+        """A checked space from a user's own arrays; y holds label names or numbers, one for each row of X."""
+        vectors = _vectors(X)
+        names = _names(y)
+        if len(names) != len(vectors):
+            raise InputError(
+                f"X has {len(vectors)} rows and y has {len(names)} labels; expected one label for each row"
+            )
+        labels, codes = np.unique(names, return_inverse=True)
+        return cls(vectors, codes.astype(np.int32), tuple(map(str, labels)), Provenance.from_dict(provenance))
+
+    def save(self, path: str | Path) -> Path:
+        """The file or folder written: `.npz`, `.safetensors`, or a folder as the released DirectProbe reads it."""
+        from closerlook.representations import files
+
+        return files.save(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path, *, split: str = "train", layer: int | None = None) -> Space:
+        """The space in a file or DirectProbe folder; `split` and `layer` choose among those a folder holds."""
+        from closerlook.representations import files
+
+        return files.load(Path(path), split, layer)
+
+
+def _vectors(X: ArrayLike) -> NDArray[np.float32]:
+    array = np.asarray(X)
+    if array.ndim != 2 or 0 in array.shape:
+        raise InputError(f"X has shape {array.shape}; expected (n, d), one row for each example")
+    if array.dtype.kind not in "fiub":
+        raise InputError(f"X holds {array.dtype}; expected real numbers")
+    with np.errstate(over="ignore"):
+        vectors = np.array(array, dtype=np.float32)
+    bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if len(bad):
+        raise InputError(
+            f"X holds NaN, infinity or a number too large for float32 in row {bad[0]} ({len(bad)} rows in all)"
+        )
+    return vectors
+
+
+def _names(y: ArrayLike) -> NDArray[np.str_]:
+    array = np.asarray(y)
+    if array.ndim != 1:
+        raise InputError(f"y has shape {array.shape}; expected (n,), one label for each row of X")
+    if array.dtype.kind == "O":
+        if not all(isinstance(value, str) for value in array):
+            raise InputError("y holds Python objects; expected all strings or all whole numbers")
+        return array.astype(np.str_)
+    if array.dtype.kind == "f" and np.all(np.isfinite(array)) and np.array_equal(array, np.round(array)):
+        array = array.astype(np.int64)  # whole numbers that came through a float array
+    if array.dtype.kind not in "iubUS":
+        raise InputError(f"y holds {array.dtype}; expected strings or whole numbers")
+    if array.dtype.kind == "S":
+        return np.char.decode(array, "utf-8")
+    return array.astype(np.str_)

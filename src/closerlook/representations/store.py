@@ -1,0 +1,208 @@
+"""A content-addressed store of spaces on disk: memory-mapped, checked on every read, safe for many processes at once.
+
+spaces/ab/ab….safetensors   one space; its name is the hash of what it was made from
+facts/ab/ab….json           what is known of an encoder, so that it need not be loaded to find its spaces
+work/NAME/                  an extraction under way, or one that was interrupted and can go on
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import filelock
+import platformdirs
+
+from closerlook.encoders.source import Facts
+from closerlook.errors import InputError, WorkError
+from closerlook.representations.atomic import PART, replacing
+from closerlook.representations.draft import Draft
+from closerlook.representations.files import TornFileError, open_mapped, read_header
+from closerlook.representations.space import Provenance, Space
+
+FORMAT = 1
+"""Goes into every key: raise it when the same request would give other vectors or another layout."""
+
+ABANDONED = 24 * 3600.0
+"""Seconds after which work that nobody holds is swept away by `gc`."""
+
+log = logging.getLogger("closerlook")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One space in the store: its file, how large it is, and when it was last used (seconds since 1970)."""
+
+    key: str
+    path: Path
+    size: int
+    used: float
+    n: int
+    d: int
+    provenance: Provenance
+
+
+@dataclass(frozen=True)
+class Swept:
+    """A file or folder that `gc` removed, or would, and why."""
+
+    path: Path
+    size: int
+    reason: str
+
+
+class Store:
+    """The store in `root`: the argument, else CLOSERLOOK_STORE, else the user's cache folder."""
+
+    def __init__(self, root: str | Path | None = None) -> None:
+        chosen = root or os.environ.get("CLOSERLOOK_STORE") or platformdirs.user_cache_path("closerlook")
+        self.root = Path(chosen).expanduser().absolute()
+        if self.root.exists() and not self.root.is_dir():
+            raise InputError(f"store {self.root} is a file; expected a folder (--store or CLOSERLOOK_STORE)")
+
+    def get(self, key: str) -> Space | None:
+        """The space under that key, memory-mapped and checked; None if there is none or it is damaged."""
+        path = self._path("spaces", key, ".safetensors")
+        if not path.is_file():
+            return None
+        try:
+            space, meta = open_mapped(path)
+            if meta.get("key") != key:
+                raise TornFileError(f"{path} holds another space than its name says")
+        except TornFileError as error:
+            log.warning("%s; it will be computed again", str(error).split(";")[0])
+            return None
+        with suppress(OSError):  # a store that one may only read
+            os.utime(path)
+        return space
+
+    def facts(self, key: str) -> Facts | None:
+        """What was remembered of an encoder, None if nothing or if the note is damaged."""
+        try:
+            note = json.loads(self._path("facts", key, ".json").read_bytes())
+            return Facts(**note["facts"]) if note["checksum"] == content_key(note["facts"]) else None
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def remember(self, key: str, facts: Facts) -> None:
+        """Facts kept under that key."""
+        with replacing(self._path("facts", key, ".json")) as stream:
+            stream.write(json.dumps({"facts": asdict(facts), "checksum": content_key(asdict(facts))}).encode())
+
+    @contextmanager
+    def workspace(self, name: str) -> Iterator[Path]:
+        """A folder to work in, removed when the block ends well; what a killed process leaves there, the next finds.
+
+        Where another process is at the same work, a private folder is given instead: both do it, neither waits.
+        """
+        folder = self.root / "work" / name
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            lock = filelock.FileLock(f"{folder}.lock", timeout=0)
+            try:
+                lock.acquire()
+            except filelock.Timeout:
+                folder = folder.with_name(f"{name}-{secrets.token_hex(4)}")
+            folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise WorkError(
+                f"store {self.root} cannot be written: {error.strerror}; set --store or CLOSERLOOK_STORE"
+            ) from None
+        try:
+            yield folder
+        except BaseException:
+            if not lock.is_locked:
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            lock.release()
+
+    def commit(self, draft: Draft) -> None:
+        """The finished draft put under its key, in one step."""
+        final = self._path("spaces", draft.key, ".safetensors")
+        try:
+            final.parent.mkdir(parents=True, exist_ok=True)
+            draft.seal()
+            os.replace(draft.path, final)
+        except OSError as error:
+            raise WorkError(
+                f"store {self.root} cannot be written: {error.strerror}; set --store or CLOSERLOOK_STORE"
+            ) from None
+
+    def entries(self) -> Iterator[Entry]:
+        """Every space in the store, by its header alone; damaged ones are left to `verify`."""
+        for path in sorted((self.root / "spaces").glob("*/*.safetensors")):
+            try:
+                _, parts = read_header(path)
+                n, d = parts["X"]["shape"]
+                provenance = Provenance.from_dict(json.loads(parts["__metadata__"]["provenance"]))
+                stat = path.stat()
+            except (TornFileError, KeyError, ValueError, TypeError, FileNotFoundError):
+                continue
+            yield Entry(path.stem, path, stat.st_size, stat.st_mtime, n, d, provenance)
+
+    def verify(self) -> Iterator[tuple[Path, str | None]]:
+        """Every file in the store, read whole, and what is wrong with it (None: nothing)."""
+        for path in sorted((self.root / "spaces").glob("*/*.safetensors")):
+            try:
+                _, meta = open_mapped(path)
+                yield path, None if meta.get("key") == path.stem else "holds another space than its name says"
+            except TornFileError as error:
+                yield path, str(error).removeprefix(f"{path} ").split(";")[0]
+
+    def gc(
+        self, *, unused_days: float | None = None, max_bytes: int | None = None, dry_run: bool = False
+    ) -> list[Swept]:
+        """What was swept: damaged files, abandoned work, and spaces long unused or over the size, oldest first."""
+        swept = [Swept(path, path.stat().st_size, problem) for path, problem in self.verify() if problem]
+        swept += self._abandoned()
+        kept = sorted(self.entries(), key=lambda entry: entry.used)
+        kept = [entry for entry in kept if entry.path not in {item.path for item in swept}]
+        total = sum(entry.size for entry in kept)
+        for entry in kept:
+            days = (time.time() - entry.used) / 86400
+            if unused_days is not None and days > unused_days:
+                swept.append(Swept(entry.path, entry.size, f"unused for {days:.0f} days"))
+                total -= entry.size
+            elif max_bytes is not None and total > max_bytes:
+                swept.append(Swept(entry.path, entry.size, "the store is over its size"))
+                total -= entry.size
+        if not dry_run:
+            for item in swept:
+                shutil.rmtree(item.path) if item.path.is_dir() else item.path.unlink(missing_ok=True)
+        return swept
+
+    def _abandoned(self) -> Iterator[Swept]:
+        """Work and files under way that no living process holds, a day after they were last touched."""
+        for path in [*(self.root / "work").glob("*"), *self.root.rglob(f".*{PART}")]:
+            lock = filelock.FileLock(f"{path}.lock", timeout=0)
+            newest = max((file.stat().st_mtime for file in [path, *path.rglob("*")]), default=0.0)
+            if path.suffix == ".lock" or time.time() - newest < ABANDONED:
+                continue
+            try:
+                with lock:
+                    size = sum(file.stat().st_size for file in [path, *path.rglob("*")] if file.is_file())
+                    yield Swept(path, size, "left behind by an interrupted run")
+            except filelock.Timeout:
+                continue
+
+    def _path(self, kind: str, key: str, suffix: str) -> Path:
+        return self.root / kind / key[:2] / f"{key}{suffix}"
+
+
+def content_key(content: dict[str, Any]) -> str:
+    """Hex digest of a JSON-able description: the same wherever and whenever it is made."""
+    text = json.dumps({"format": FORMAT, **content}, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
