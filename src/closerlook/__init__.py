@@ -1,1 +1,64 @@
-"""Closer Look: how fine-tuning changes the representation space of a language encoder."""
+"""Closer Look: how fine-tuning changes the representation space of a language encoder.
+
+>>> import closerlook
+>>> spaces = closerlook.extract("bert-tiny", "toy-pos", layers="last")  # doctest: +SKIP
+>>> spaces[0].X.shape, spaces[0].provenance.title()  # doctest: +SKIP
+((6873, 128), 'bert-tiny · toy-pos/train · layer 2 · mean')
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from closerlook.errors import CloserLookError, InputError, WorkError
+from closerlook.version import __version__
+
+if TYPE_CHECKING:
+    from closerlook.encoders.encoder import Encoder
+    from closerlook.representations.extract import extract
+    from closerlook.representations.space import Provenance, Space
+    from closerlook.representations.store import Store
+    from closerlook.tasks import open_task
+    from closerlook.tasks.catalogue import list_tasks
+    from closerlook.tasks.readers import read_task
+    from closerlook.tasks.task import Task
+
+__all__ = [
+    "CloserLookError",
+    "Encoder",
+    "InputError",
+    "Provenance",
+    "Space",
+    "Store",
+    "Task",
+    "WorkError",
+    "__version__",
+    "extract",
+    "list_tasks",
+    "open_task",
+    "read_task",
+]
+
+_HOME = {
+    "Encoder": "encoders.encoder",
+    "Provenance": "representations.space",
+    "Space": "representations.space",
+    "Store": "representations.store",
+    "Task": "tasks.task",
+    "extract": "representations.extract",
+    "list_tasks": "tasks.catalogue",
+    "open_task": "tasks",
+    "read_task": "tasks.readers",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """A public name, imported when first asked for: `import closerlook` stays instant and never loads torch."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'closerlook' has no attribute {name!r}")
+    return getattr(import_module(f"closerlook.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

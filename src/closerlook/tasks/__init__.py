@@ -1,1 +1,51 @@
 """What is asked of a space: tasks, their readers and the catalogue."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from closerlook.tasks.task import Task
+
+HUB = "hf:"
+
+
+def open_task(task: str, data: str | Path | None = None, **options: Any) -> Task:
+    """The task of that name in the catalogue, in that file or folder, or `hf:ID[:CONFIG][@REVISION]` in `datasets`.
+
+    data: the folder with the catalogue's corpora, else CLOSERLOOK_DATA. options: of `read_task`, or of `read_hub`.
+
+    >>> open_task("toy-pos").unit
+    'token'
+    """
+    from closerlook.errors import InputError
+    from closerlook.tasks.catalogue import CATALOGUE, find_task, load_task
+    from closerlook.tasks.readers import FORMATS, read_task
+
+    given = {key: value for key, value in options.items() if value not in {None, False}}
+    if task in CATALOGUE:
+        if given:
+            raise InputError(
+                f"{', '.join(given)} given with task {task}, which fixes how it is read; give a file instead"
+            )
+        return load_task(task, data)
+    if task.startswith(HUB):
+        return _open_hub(task, given)
+    suffixes = {suffix for known in FORMATS.values() for suffix in known.suffixes}
+    path = Path(task).expanduser()
+    if path.exists() or path.suffix.lower() in suffixes or "/" in task:
+        return read_task(path, **given)
+    return load_task(find_task(task).name, data)
+
+
+def _open_hub(name: str, options: dict[str, Any]) -> Task:
+    from closerlook.errors import InputError
+    from closerlook.tasks.readers.hub import read_hub
+
+    unknown = sorted(set(options) - {"words", "text", "label"})
+    if unknown:
+        raise InputError(f"{', '.join(unknown)} given with {name}; a hub dataset takes words, text and label")
+    rest, _, revision = name.removeprefix(HUB).partition("@")
+    dataset, _, config = rest.partition(":")
+    return read_hub(dataset, config=config or None, revision=revision or None, **options)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,9 @@ class Split:
 
     def __len__(self) -> int:
         return len(self.y)
+
+    def __reduce__(self) -> tuple[type[Split], tuple[Any, ...]]:
+        return Split, (self.name, self.texts, self.sentence, self.positions, self.y)  # so that a copy is read-only too
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,12 +131,16 @@ def _split(name: str, unit: Unit, texts: Sequence[Annotated], labels: tuple[str,
 
 def _checked(where: str, unit: Unit, texts: Iterable[Annotated]) -> Iterable[Annotated]:
     """The annotated texts, unchanged, once each is known to be usable."""
+    known: set[str] = set()
     examples = 0
     for number, (text, targets) in enumerate(texts, start=1):
         try:
             _check_text(text, unit)
-            for target in targets:
-                _check_target(target, text, unit)
+            for positions, label in targets:
+                if label not in known:
+                    _check_label(label)
+                    known.add(label)
+                _check_positions(positions, len(text), unit)
         except InputError as error:
             raise InputError(f"{where}, sentence {number}: {error}") from None
         examples += len(targets)
@@ -146,7 +153,7 @@ def _check_text(text: Text, unit: Unit) -> None:
     if isinstance(text, str) and unit != "sentence":
         raise InputError(f"a {unit} task needs its text split into words; a plain string arrived")
     words = (text,) if isinstance(text, str) else text
-    if not words or not all(word.strip() for word in words):
+    if not words or not all(map(str.strip, words)):
         raise InputError("an empty word or text arrived; expected characters")
     try:
         "".join(words).encode()
@@ -155,19 +162,21 @@ def _check_text(text: Text, unit: Unit) -> None:
         raise InputError(f"half a surrogate pair ({half!a}) arrived; expected valid Unicode") from None
 
 
-def _check_target(target: Target, text: Text, unit: Unit) -> None:
-    where, label = target
+def _check_label(label: str) -> None:
     if not label:
         raise InputError("an empty label arrived; expected a name")
     try:
         label.encode()
     except UnicodeEncodeError:
         raise InputError(f"label {label!a} holds half a surrogate pair; expected valid Unicode") from None
+
+
+def _check_positions(positions: Sequence[int], words: int, unit: Unit) -> None:
     columns = POSITIONS[unit]
-    if len(where) != len(columns):
-        raise InputError(f"positions {tuple(where)} arrived; a {unit} takes ({', '.join(columns)})")
-    last = where[1] - 1 if unit == "span" else max(where, default=0)
-    if any(position < 0 for position in where) or last >= len(text):
-        raise InputError(f"positions {tuple(where)} arrived; the sentence has words 0 to {len(text) - 1}")
-    if unit == "span" and where[0] >= where[1]:
-        raise InputError(f"span {tuple(where)} arrived; expected start before stop")
+    if len(positions) != len(columns):
+        raise InputError(f"positions {tuple(positions)} arrived; a {unit} takes ({', '.join(columns)})")
+    last = words if unit == "span" else words - 1
+    if columns and (min(positions) < 0 or max(positions) > last):
+        raise InputError(f"positions {tuple(positions)} arrived; the sentence has words 0 to {words - 1}")
+    if unit == "span" and positions[0] >= positions[1]:
+        raise InputError(f"span {tuple(positions)} arrived; expected start before stop")

@@ -1,0 +1,65 @@
+"""`closerlook tasks`: what is in the catalogue, and whether its data is here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument, Option
+
+if TYPE_CHECKING:
+    from closerlook.tasks.catalogue import Entry
+
+EXAMPLE = "Example: closerlook tasks --data ./data; closerlook tasks pos"
+
+
+def tasks(
+    name: Annotated[str | None, Argument(help="Show one task whole: files expected, licence, citation.")] = None,
+    data: Annotated[
+        Path | None, Option(help="Folder with the corpora.", envvar="CLOSERLOOK_DATA", show_envvar=True)
+    ] = None,
+    as_json: Annotated[bool, Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """List the tasks known by name, and say which are present."""
+    from closerlook.cli.console import note, print_json, print_table
+    from closerlook.tasks.catalogue import find_task, list_tasks
+
+    entries = (find_task(name),) if name else list_tasks()
+    described = [_described(entry, data) for entry in entries]
+    if as_json:
+        print_json(described)
+    elif name:
+        print_table("", ["", ""], [(key, _plain(value)) for key, value in described[0].items()])
+    else:
+        columns = ["name", "unit", "labels", "train", "test", "present", "what", "source", "licence"]
+        rows = [[_plain(one[column]) for column in columns] for one in described]
+        print_table("", columns, rows, numbers=("labels", "train", "test"))
+        if not all(one["present"] for one in described):
+            note("get missing ones with `closerlook data get NAME --data DIR`, or name their folder with --data")
+
+
+def _described(entry: Entry, data: Path | None) -> dict[str, object]:
+    from closerlook.tasks.catalogue import is_present
+
+    return {
+        "name": entry.name,
+        "what": entry.title,
+        "unit": entry.unit,
+        "labels": entry.labels,
+        "train": entry.train,
+        "test": entry.test,
+        "present": is_present(entry, data),
+        "source": entry.corpus.name,
+        "address": entry.corpus.url,
+        "licence": entry.corpus.licence,
+        "files": {split: list(files) for split, files in entry.corpus.files.items()},
+        "citation": entry.corpus.citation,
+    }
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return "\n".join(f"{split}: {' or '.join(files)}" for split, files in value.items())
+    return value
