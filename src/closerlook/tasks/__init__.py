@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,7 @@ def open_task(task: str, data: str | Path | None = None, **options: Any) -> Task
         return _open_hub(task, given)
     suffixes = {suffix for known in FORMATS.values() for suffix in known.suffixes}
     path = Path(task).expanduser()
-    if path.exists() or path.suffix.lower() in suffixes or "/" in task:
+    if os.path.exists(path) or path.suffix.lower() in suffixes or "/" in task:
         return read_task(path, **given)
     return load_task(find_task(task).name, data)
 

@@ -57,6 +57,9 @@ class Split:
     def __len__(self) -> int:
         return len(self.y)
 
+    def __repr__(self) -> str:
+        return f"Split({self.name!r}, {len(self.texts)} texts, {len(self)} examples)"
+
     def __reduce__(self) -> tuple[type[Split], tuple[Any, ...]]:
         return Split, (self.name, self.texts, self.sentence, self.positions, self.y)  # so that a copy is read-only too
 
@@ -116,16 +119,21 @@ class Task:
     def __hash__(self) -> int:
         return hash(self.content_hash)
 
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{split.name} {len(split)}" for split in self.splits)
+        return f"Task({self.name!r}, {self.unit}, {len(self.labels)} labels, {sizes})"
+
 
 def _split(name: str, unit: Unit, texts: Sequence[Annotated], labels: tuple[str, ...]) -> Split:
     code = {label: i for i, label in enumerate(labels)}
-    rows = [(i, where, code[label]) for i, (_, targets) in enumerate(texts) for where, label in targets]
+    counts = [len(targets) for _, targets in texts]
+    positions = (position for _, targets in texts for where, _ in targets for position in where)
     return Split(
         name=name,
         texts=tuple(text for text, _ in texts),
-        sentence=np.array([i for i, _, _ in rows], dtype=np.int32),
-        positions=np.array([where for _, where, _ in rows], dtype=np.int32).reshape(len(rows), len(POSITIONS[unit])),
-        y=np.array([label for _, _, label in rows], dtype=np.int32),
+        sentence=np.repeat(np.arange(len(texts), dtype=np.int32), counts),
+        positions=np.fromiter(positions, dtype=np.int32).reshape(sum(counts), len(POSITIONS[unit])),
+        y=np.fromiter((code[label] for _, targets in texts for _, label in targets), dtype=np.int32),
     )
 
 

@@ -1,0 +1,154 @@
+"""Text files to tasks: CoNLL-U, STREUSLE's .conllulex, TREC's .label, JSON lines, CSV and TSV."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from closerlook.errors import InputError
+from closerlook.tasks.readers import conllu, streusle, tables, trec
+from closerlook.tasks.readers.source import Options, Reading
+from closerlook.tasks.task import Annotated, Task, Unit
+
+__all__ = ["FORMATS", "Format", "Options", "read_files", "read_task"]
+
+SPLITS = ("train", "dev", "valid", "validation", "test")
+"""The words of a file's name that name its split."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """How files of some suffixes are read, and the options that doing so takes."""
+
+    suffixes: tuple[str, ...]
+    options: tuple[str, ...]
+    read: Callable[[Path, str, Options], Reading]
+
+
+_COLUMNS = ("label", "words", "text", "unit", "split_column")
+
+FORMATS: dict[str, Format] = {
+    "conllu": Format((".conllu",), ("label", "empty_nodes"), conllu.read),
+    "conllulex": Format((".conllulex",), ("label",), streusle.read),
+    "trec": Format((".label",), ("label",), trec.read),
+    "jsonl": Format((".jsonl", ".ndjson"), _COLUMNS, tables.read_jsonl),
+    "csv": Format((".csv",), _COLUMNS, tables.read_csv),
+    "tsv": Format((".tsv",), _COLUMNS, tables.read_tsv),
+}
+"""The formats by name."""
+
+
+def read_task(
+    path: str | Path,
+    *,
+    name: str | None = None,
+    format: str | None = None,
+    label: str | None = None,
+    words: str | None = None,
+    text: str | None = None,
+    unit: Unit | None = None,
+    empty_nodes: bool = False,
+    split_column: str | None = None,
+) -> Task:
+    """The task in a file, or in a folder with a file for each split (`en_ewt-ud-train.conllu` is 'train').
+
+    name: of the task; the file's or folder's unless given.
+    format: one of `FORMATS`; by suffix unless given.
+    label: what the examples are labelled with.
+        conllu: upos (default), xpos, deprel, feats:KEY, misc:KEY, or comment:KEY for a label of the sentence;
+        conllulex: role (default) or function; trec: fine (default) or coarse;
+        jsonl, csv, tsv: the column of labels, or the key of the label in each target.
+    words, text: the column of words, or of plain text (jsonl, csv, tsv).
+    unit: token or sentence, where a table could be read as both.
+    empty_nodes: keep CoNLL-U's empty nodes (ids like 7.1) as words.
+    split_column: the column that names each record's split, in a single table.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "weather-test.jsonl"
+    ...     _ = path.write_text('{"words": ["light", "rain"], "targets": ["ADJ", "NOUN"]}')
+    ...     task = read_task(path)
+    >>> task.name, task.unit, task.labels, len(task.split("test"))
+    ('weather-test', 'token', ('ADJ', 'NOUN'), 2)
+    """
+    path = Path(path)
+    options = Options(label, words, text, unit, empty_nodes, split_column)
+    if not os.path.exists(path):  # unlike Path.exists, never an OSError: a name too long, a folder without permission
+        raise InputError(f"{path}: no such file or folder")
+    if not os.path.isdir(path):
+        files = {_split_of(path) or "train": path}
+    elif split_column is None:
+        files = _splits_in(path, format)
+    else:
+        raise InputError(f"{path}: a folder arrived with split_column; expected a single file, which holds all splits")
+    return read_files(files, name=name or path.resolve().stem, format=format, options=options)
+
+
+def read_files(files: Mapping[str, Path], *, name: str, format: str | None = None, options: Options) -> Task:
+    """The task whose splits are these files, of the same or of different formats."""
+    units: dict[Unit, Path] = {}
+    splits: dict[str, list[Annotated]] = {}
+    for split, path in files.items():
+        unit, found = _format(path, format, options).read(path, split, options)
+        units.setdefault(unit, path)
+        splits |= found
+    if len(units) > 1:
+        units_found = ", ".join(f"{unit} in {path}" for unit, path in units.items())
+        raise InputError(f"units differ ({units_found}); expected one unit in all splits")
+    return Task.build(name, next(iter(units)), splits)
+
+
+def _format(path: Path, format: str | None, options: Options) -> Format:
+    """The format of a file, once it is known to take the options given."""
+    name = format or _format_by_suffix(path)
+    if name is None:
+        raise InputError(f"{path}: suffix {path.suffix!r} is unknown; expected {_known_formats()}, or give format=")
+    if name not in FORMATS:
+        raise InputError(f"format {name!r} is unknown; expected one of {_known_formats()}")
+    for option in options.given():
+        if option not in FORMATS[name].options:
+            raise InputError(
+                f"option {option} is unknown to format {name}; it takes {', '.join(FORMATS[name].options)}"
+            )
+    return FORMATS[name]
+
+
+def _format_by_suffix(path: Path) -> str | None:
+    return next((name for name, known in FORMATS.items() if path.suffix.lower() in known.suffixes), None)
+
+
+def _known_formats() -> str:
+    return ", ".join(f"{name} ({' '.join(known.suffixes)})" for name, known in FORMATS.items())
+
+
+def _split_of(path: Path) -> str | None:
+    """The split that a file's name names: the last word that is one."""
+    named = [word for word in re.split(r"[^a-z0-9]+", path.stem.lower()) if word in SPLITS]
+    return named[-1] if named else None
+
+
+def _splits_in(folder: Path, format: str | None) -> dict[str, Path]:
+    """The file of each split in a folder, in the order of `SPLITS`."""
+    try:
+        names = sorted(path for path in folder.iterdir() if path.is_file())
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be read ({error.strerror}); expected a folder of splits") from None
+    files = [path for path in names if _format_by_suffix(path) and format in {None, _format_by_suffix(path)}]
+    found: dict[str, Path] = {}
+    for split in SPLITS:
+        named = [path for path in files if _split_of(path) == split]
+        if len(named) > 1:
+            listed = ", ".join(path.name for path in named)
+            raise InputError(
+                f"{folder}: {listed} are all {split!r}; expected one file: choose with format=, or name it"
+            )
+        if named:
+            found[split] = named[0]
+    if not found:
+        raise InputError(
+            f"{folder}: no split found; expected files named by split, say train.conllu; formats: {_known_formats()}"
+        )
+    return found

@@ -1,0 +1,60 @@
+"""What every reader of text files shares: decoded lines, and the options a caller may give."""
+
+from __future__ import annotations
+
+import codecs
+import reprlib
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from closerlook.errors import InputError
+from closerlook.tasks.task import Annotated, Unit
+
+Reading = tuple[Unit, dict[str, list[Annotated]]]
+"""What a reader makes of one file: the unit of its examples, and each split's annotated texts."""
+
+shown = reprlib.repr
+"""A value for an error message: escaped, on one line, cut where long or deeply nested."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a caller may ask of a reader; each format knows some of it, see `FORMATS`."""
+
+    label: str | None = None
+    words: str | None = None
+    text: str | None = None
+    unit: Unit | None = None
+    empty_nodes: bool = False
+    split_column: str | None = None
+
+    def given(self) -> list[str]:
+        """The names of the options that are not at their default."""
+        return [field.name for field in fields(self) if getattr(self, field.name) != field.default]
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file, without a byte order mark."""
+    try:
+        return path.read_bytes().removeprefix(codecs.BOM_UTF8)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{path}: cannot be read ({reason}); expected a text file") from None
+
+
+def read_text(path: Path) -> str:
+    """The content of a UTF-8 file, with `\\n` as its only line ending."""
+    data = read_bytes(path)
+    try:
+        return data.decode().replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        found = f"byte 0x{data[error.start]:02x} at offset {error.start} is not UTF-8"
+        raise InputError(f"{path}: {found}; expected UTF-8 text: convert the file first") from None
+
+
+def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Every line with its number from 1; `str.splitlines` would also cut at U+2028 and other characters of a text."""
+    return enumerate(text.split("\n"), start=1)

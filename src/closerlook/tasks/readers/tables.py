@@ -1,0 +1,280 @@
+"""JSON lines, CSV and TSV: one record per text, with the label of the text or of targets in it.
+
+Records say their unit themselves:
+
+    {"text": "...", "label": "..."}                                            sentence
+    {"words": [...], "targets": ["NOUN", null, ...]}                           token, one target a word
+    {"words": [...], "targets": [{"token": 3, "label": "..."}]}                token
+    {"words": [...], "targets": [{"start": 0, "stop": 2, "label": "..."}]}     span
+    {"words": [...], "targets": [{"head": 3, "dependent": 1, "label": "..."}]} pair
+
+In CSV and TSV, the cells of words and targets are JSON lists, or separated by spaces with `_` for an unlabelled word.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from closerlook.errors import InputError
+from closerlook.tasks.readers.source import Options, Reading, numbered_lines, read_text, shown
+from closerlook.tasks.task import Annotated, Target, Text, Unit
+
+WORDS = ("words", "tokens")
+TEXT = ("text", "sentence", "question")
+TARGETS = ("targets", "tags", "labels")
+LABEL = ("label", "class")
+PLACES: dict[tuple[str, ...], Unit] = {("token",): "token", ("start", "stop"): "span", ("head", "dependent"): "pair"}
+"""The keys that say where a target is, and the unit they stand for."""
+
+Record = Mapping[str, Any]
+Records = Iterable[tuple[int, Record]]
+"""Records with the line (or row) each stands at."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which columns hold the text and its labels, and how both are written."""
+
+    text: str
+    label: str
+    key: str | None  # of the label, where option `label` names it, in targets that are objects
+    in_words: bool  # the text column holds words
+    targets: bool  # the label column holds targets in the text, not one label for it
+    cells: bool  # lists are written in cells of CSV
+
+
+def read_jsonl(path: Path, split: str, options: Options) -> Reading:
+    """The examples of a file with one JSON object a line."""
+    return _reading(path, _objects(path), split, options, cells=False)
+
+
+def read_csv(path: Path, split: str, options: Options) -> Reading:
+    """The examples of a CSV file with a header."""
+    return _reading(path, _rows(path, ","), split, options, cells=True)
+
+
+def read_tsv(path: Path, split: str, options: Options) -> Reading:
+    """The examples of a TSV file with a header."""
+    return _reading(path, _rows(path, "\t"), split, options, cells=True)
+
+
+def _reading(path: Path, records: Records, split: str, options: Options, *, cells: bool) -> Reading:
+    unit, splits = annotate(str(path), records, split, options, cells=cells)
+    if unit is None:
+        raise InputError(f"{path}: no labelled example found; expected at least one")
+    return unit, splits
+
+
+def annotate(
+    where: str, records: Records, split: str, options: Options, *, cells: bool
+) -> tuple[Unit | None, dict[str, list[Annotated]]]:
+    """The annotated texts of numbered records, by split, and their unit if there is an example.
+
+    The first record settles the layout.
+    """
+    layout: Layout | None = None
+    splits: dict[str, list[Annotated]] = {}
+    units: set[Unit] = set()
+    for number, record in records:
+        try:
+            layout = layout or find_layout(record, options, cells=cells)
+            unit, annotated = _annotated(record, layout)
+            belongs = split if options.split_column is None else _split_name(record, options.split_column)
+            units |= {unit} if annotated[1] else set()
+            if len(units) > 1:
+                raise InputError(f"a {unit} target arrived after another unit's; expected one unit in all targets")
+        except InputError as error:
+            raise InputError(f"{where}, line {number}: {error}") from None
+        splits.setdefault(belongs, []).append(annotated)
+    return units.pop() if units else None, splits
+
+
+def find_layout(record: Record, options: Options, *, cells: bool) -> Layout:
+    """The layout of records like this one: columns by option, else by their usual names."""
+    if options.unit not in {None, "token", "sentence"}:
+        raise InputError(
+            f"unit {options.unit!r} requested; expected token or sentence (targets say span or pair themselves)"
+        )
+    words = _column(record, options.words, WORDS, "words=")
+    text = _column(record, options.text, TEXT, "text=")
+    label, key = _label_column(record, options, sentence_first=options.unit == "sentence" or words is None)
+    if options.unit is not None:
+        targets = options.unit == "token"
+    elif cells:
+        targets = words is not None and options.text is None and label not in LABEL
+    else:
+        targets = isinstance(record[label], list)
+    source = words if targets or options.words or text is None else text
+    if source is None:
+        usual, option = (WORDS, "words=") if targets else (TEXT + WORDS, "text= or words=")
+        raise _no_column(record, f"the text ({'|'.join(usual)})", f"name one with {option}")
+    return Layout(source, label, key, in_words=source == words, targets=targets, cells=cells)
+
+
+def label_name(value: object) -> str | None:
+    """The label a value stands for: numbers and booleans as JSON writes them, None for no label."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, (bool, int, float)):
+        return json.dumps(value)
+    raise InputError(f"label {shown(value)} arrived; expected a string, a number or true/false")
+
+
+def _column(record: Record, wanted: str | None, usual: tuple[str, ...], option: str) -> str | None:
+    if wanted is not None and wanted not in record:
+        raise _no_column(record, shown(wanted), f"name one with {option}")
+    return wanted or next((name for name in usual if name in record), None)
+
+
+def _label_column(record: Record, options: Options, *, sentence_first: bool) -> tuple[str, str | None]:
+    """The column of the label, and the key of the label in its targets where the option names no column."""
+    usual = LABEL + TARGETS if sentence_first else TARGETS + LABEL
+    found = next((name for name in usual if name in record), None)
+    if options.label is None and found is not None:
+        return found, None
+    if options.label is not None and options.label in record:
+        return options.label, None
+    if options.label is not None and found is not None and isinstance(record[found], list):
+        return found, options.label
+    wanted = shown(options.label) if options.label else f"the label ({'|'.join(usual)})"
+    raise _no_column(record, wanted, "name one with label=")
+
+
+def _no_column(record: Collection[str], wanted: str, advice: str) -> InputError:
+    columns = ", ".join(shown(name) for name in list(record)[:20]) or "none"
+    return InputError(f"no column for {wanted}; found {columns}: {advice}")
+
+
+def _split_name(record: Record, column: str) -> str:
+    value = record.get(column)
+    if not isinstance(value, str) or not value.strip():
+        raise InputError(f"split {shown(value)} arrived; expected a name in column {column!r}")
+    return value.strip()
+
+
+def _annotated(record: Record, layout: Layout) -> tuple[Unit, Annotated]:
+    for column in (layout.text, layout.label):
+        if column not in record:
+            raise _no_column(record, shown(column), "expected the same in every record")
+    text = _text(record[layout.text], layout)
+    value = record[layout.label]
+    if not layout.targets:
+        label = _cell_label(value.strip()) if layout.cells else label_name(value)
+        return "sentence", (text, [] if label is None else [((), label)])
+    values = _listed(value) if layout.cells else value
+    if not isinstance(values, list):
+        raise InputError(f"{layout.label} {shown(values)} arrived; expected a list of targets")
+    if values and isinstance(values[0], dict):
+        unit = _unit(values[0])
+        return unit, (text, [target for value in values for target in _placed(value, unit, layout.key or "label")])
+    if values and layout.key is not None:
+        raise _no_column(record, shown(layout.key), "name one with label=")
+    if len(values) != len(text) and (values or layout.cells):
+        raise InputError(f"{len(text)} words but {len(values)} targets arrived; expected one target a word")
+    labels = [_cell_label(value) if layout.cells else label_name(value) for value in values]
+    return "token", (text, [((i,), label) for i, label in enumerate(labels) if label is not None])
+
+
+def _text(value: object, layout: Layout) -> Text:
+    if not layout.in_words:
+        if isinstance(value, str):
+            return value
+        raise InputError(f"{layout.text} {shown(value)} arrived; expected a string")
+    words = _listed(value) if layout.cells and isinstance(value, str) else value
+    if isinstance(words, list) and all(isinstance(word, str) for word in words):
+        return tuple(words)
+    if layout.cells and isinstance(value, str):
+        return tuple(value.split())  # words that look like a list of numbers: [ 1 ]
+    raise InputError(f"{layout.text} {shown(words)} arrived; expected a list of words")
+
+
+def _unit(target: Record) -> Unit:
+    for keys, unit in PLACES.items():
+        if all(key in target for key in keys):
+            return unit
+    raise InputError(f"target {shown(target)} arrived; expected keys token, or start and stop, or head and dependent")
+
+
+def _placed(target: object, unit: Unit, key: str) -> list[Target]:
+    """The target that an object describes, if it has a label."""
+    if not isinstance(target, dict) or _unit(target) != unit:
+        raise InputError(f"target {shown(target)} arrived among targets of unit {unit}; expected one unit")
+    if key not in target:
+        raise _no_column(target, f"the label ({key})", "name one with label=")
+    label = label_name(target[key])
+    where = [target[place] for keys, of in PLACES.items() if of == unit for place in keys]
+    if not all(type(place) is int for place in where):
+        raise InputError(f"target {shown(target)} arrived; expected whole numbers as positions")
+    return [] if label is None else [(where, label)]
+
+
+def _listed(cell: str) -> list[Any]:
+    """The list in a cell: JSON, or separated by spaces."""
+    cell = cell.strip()
+    if cell.startswith("[") and cell.endswith("]"):
+        try:
+            return list(_json(cell))
+        except InputError:
+            if cell[1] in "'\"":  # what Python prints for a list
+                raise InputError(f"{shown(cell)} is not a JSON list; write one, or words separated by spaces") from None
+    return cell.split()
+
+
+def _cell_label(value: object) -> str | None:
+    """The label in a cell, which can be empty or `_` for none."""
+    return None if value in ("", "_") else label_name(value)
+
+
+def _objects(path: Path) -> Iterator[tuple[int, Record]]:
+    for number, line in numbered_lines(read_text(path)):
+        if not line.strip():
+            continue
+        try:
+            record = _json(line)
+        except InputError as error:
+            raise InputError(f"{path}, line {number}: {error}") from None
+        if not isinstance(record, dict):
+            raise InputError(f"{path}, line {number}: {shown(record)} arrived; expected a JSON object")
+        yield number, record
+
+
+def _json(text: str) -> Any:
+    """The value a JSON text stands for; NaN and Infinity are not JSON."""
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise InputError(f"{shown(text)} is nested too deeply; expected JSON") from None
+    except json.JSONDecodeError as error:
+        raise InputError(f"{error.msg} at column {error.colno}; expected JSON") from None
+    except ValueError as error:  # NaN, or an integer beyond Python's limit of digits
+        raise InputError(f"{str(error).partition(';')[0]}; expected JSON") from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, Record]]:
+    """The rows of a table with a header, numbered by the line each ends at."""
+    # strict: a bare quote that would swallow the following cells is an error, not a value
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), delimiter=delimiter, strict=True)
+    header: list[str] | None = None
+    try:
+        for row in reader:
+            if header is None:
+                header = [name.strip() for name in row]
+                if len(set(header)) < len(header):
+                    raise InputError(f"{path}, line 1: columns {shown(header)}; expected each name once")
+            elif len(row) == len(header):
+                yield reader.line_num, dict(zip(header, row, strict=True))
+            elif row:
+                raise InputError(f"{path}, line {reader.line_num}: {len(row)} cells; the header has {len(header)}")
+    except csv.Error as error:
+        found = f"{path}, line {reader.line_num}: {error}"
+        raise InputError(f"{found}; expected cells that hold a quote to be quoted, with quotes doubled") from None
