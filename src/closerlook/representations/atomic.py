@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -29,4 +29,5 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     except OSError as error:
         raise WorkError(f"{path} cannot be written: {error.strerror or error}; nothing was left behind") from None
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()

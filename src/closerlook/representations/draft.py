@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closerlook.errors import WorkError
-from closerlook.representations.files import UNWRITTEN, checksum, header
-from closerlook.representations.space import Provenance, Space
+from closerlook.representations.files import header, sealed
+from closerlook.representations.space import Provenance
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,10 +19,9 @@ class Draft:
     """An unfinished space file. X: (n, d), writable, in the file itself. fresh: no earlier run has written to it."""
 
     path: Path
+    start: bytes
     X: NDArray[np.float32]
     y: NDArray[np.int32]
-    labels: tuple[str, ...]
-    provenance: Provenance
     key: str
     fresh: bool
 
@@ -32,29 +31,34 @@ class Draft:
     ) -> Draft:
         """The draft at that path, begun anew unless an earlier run left the very same one there."""
         n = len(y)
-        start = header(n, d, labels, provenance, checksum=UNWRITTEN, key=key)
+        start = header(n, d, labels, provenance, key=key)
         size = len(start) + 4 * n * d + 4 * n
         try:
-            fresh = not (path.is_file() and path.stat().st_size == size and path.open("rb").read(len(start)) == start)
+            fresh = not _begun(path, start, size)
             if fresh:
-                _allocate(path, start, size, y)
+                _allocate(path, start, size, y.astype("<i4"))
             X = np.memmap(path, dtype="<f4", mode="r+", offset=len(start), shape=(n, d))
         except OSError as error:
             path.unlink(missing_ok=True)
             raise WorkError(f"{path} cannot be written ({size:,} bytes): {error.strerror or error}") from None
-        return cls(path, X, y, labels, provenance, key, fresh)
+        return cls(path, start, X, y.astype("<i4"), key, fresh)
 
     def seal(self) -> None:
         """The file made complete: everything on disk, then the checksum in its header."""
         assert isinstance(self.X, np.memmap)  # noqa: S101 - for mypy: open() made it
         self.X.flush()
-        digest = checksum(Space(self.X.view(), self.y, self.labels, self.provenance))
         with self.path.open("r+b") as stream:
-            stream.write(
-                header(len(self.y), self.X.shape[1], self.labels, self.provenance, checksum=digest, key=self.key)
-            )
+            stream.write(sealed(self.start, self.X, self.y))
             stream.flush()
             os.fsync(stream.fileno())
+
+
+def _begun(path: Path, start: bytes, size: int) -> bool:
+    """Whether an earlier run left this very draft there."""
+    if not path.is_file() or path.stat().st_size != size:
+        return False
+    with path.open("rb") as stream:
+        return stream.read(len(start)) == start
 
 
 def _allocate(path: Path, start: bytes, size: int, y: NDArray[np.int32]) -> None:
@@ -68,4 +72,4 @@ def _allocate(path: Path, start: bytes, size: int, y: NDArray[np.int32]) -> None
             stream.seek(0)
         stream.write(start)
         stream.seek(size - 4 * len(y))
-        stream.write(y.astype("<i4").data)
+        stream.write(y.data)

@@ -20,6 +20,7 @@ from closerlook.representations.space import Provenance, Space
 ALIGNMENT = 64
 """Vectors start at a multiple of this many bytes, so that they can be used where they lie."""
 
+CHECKSUM = "checksum"
 UNWRITTEN = "0" * 32
 """Stands for the checksum in a file that is not finished."""
 
@@ -39,10 +40,9 @@ def save(space: Space, path: Path) -> Path:
         with replacing(path) as stream:
             np.savez(stream, X=space.X, y=space.y, labels=labels, provenance=np.array(meta))
     elif path.suffix == ".safetensors":
+        X, y = np.ascontiguousarray(space.X), np.ascontiguousarray(space.y)
         with replacing(path) as stream:
-            stream.write(header(space.n, space.d, space.labels, space.provenance, checksum=checksum(space)))
-            stream.write(np.ascontiguousarray(space.X).data)
-            stream.write(np.ascontiguousarray(space.y).data)
+            stream.writelines((sealed(header(space.n, space.d, space.labels, space.provenance), X, y), X.data, y.data))
     elif path.suffix == "":
         directprobe.save(space, path)
     else:
@@ -64,8 +64,8 @@ def load(path: Path, split: str = "train", layer: int | None = None) -> Space:
 
 
 def header(n: int, d: int, labels: tuple[str, ...], provenance: Provenance, **extra: str) -> bytes:
-    """The first bytes of a safetensors file that holds X (n, d) float32 and y (n,) int32, padded to the alignment."""
-    meta = {"labels": json.dumps(labels), "provenance": json.dumps(provenance.to_dict()), **extra}
+    """The first bytes of a safetensors file of X (n, d) float32 and y (n,) int32; its checksum is still unwritten."""
+    meta = {"labels": json.dumps(labels), "provenance": json.dumps(provenance.to_dict()), **extra, CHECKSUM: UNWRITTEN}
     size = 4 * n * d
     text = json.dumps(
         {
@@ -78,45 +78,47 @@ def header(n: int, d: int, labels: tuple[str, ...], provenance: Provenance, **ex
     return len(text).to_bytes(8, "little") + text
 
 
-def checksum(space: Space) -> str:
-    """Hex digest of everything a space holds."""
-    digest = xxhash.xxh3_128(json.dumps([space.labels, space.provenance.to_dict()]).encode())
-    digest.update(np.ascontiguousarray(space.X).data)
-    digest.update(np.ascontiguousarray(space.y).data)
-    return digest.hexdigest()
+def sealed(start: bytes, X: NDArray[np.float32], y: NDArray[np.int32]) -> bytes:
+    """The header with its checksum written in: a digest of the header itself and of all that follows it."""
+    digest = xxhash.xxh3_128(start)
+    digest.update(X.data)
+    digest.update(y.data)
+    place = start.rindex(UNWRITTEN.encode())
+    return start[:place] + digest.hexdigest().encode() + start[place + len(UNWRITTEN) :]
 
 
 def open_mapped(path: Path) -> tuple[Space, dict[str, str]]:
     """The space in a safetensors file of ours, memory-mapped and checked against its checksum, with its metadata."""
     start, entries = read_header(path)
-    meta = entries.get("__metadata__", {})
     try:
+        meta = entries["__metadata__"]
         n, d = entries["X"]["shape"]
         labels, provenance = tuple(json.loads(meta["labels"])), Provenance.from_dict(json.loads(meta["provenance"]))
-        whole = start + 4 * n * d + 4 * n == path.stat().st_size
-        X = np.memmap(path, dtype="<f4", mode="r", offset=start, shape=(n, d)) if whole else None
-        y = np.memmap(path, dtype="<i4", mode="r", offset=start + 4 * n * d, shape=(n,)) if whole else None
-    except (KeyError, ValueError, TypeError, OSError, OverflowError):
-        X = y = None
-    if X is None or y is None:
-        raise TornFileError(f"{path} is torn: its size is not what its header says; make it again")
-    space = Space(X, y, labels, provenance)
-    if checksum(space) != meta.get("checksum"):
-        raise TornFileError(f"{path} was altered: its content does not match its checksum; make it again")
-    return space, meta
+        X = np.memmap(path, dtype="<f4", mode="r", offset=len(start), shape=(n, d))
+        y = np.memmap(path, dtype="<i4", mode="r", offset=len(start) + 4 * n * d, shape=(n,))
+        unwritten = UNWRITTEN.join(start.decode("latin-1").rsplit(meta[CHECKSUM], 1)).encode("latin-1")
+        whole = path.stat().st_size == len(start) + 4 * n * d + 4 * n and sealed(unwritten, X, y) == start
+    except (KeyError, ValueError, TypeError, AttributeError, OSError, OverflowError):
+        whole = False
+    if not whole:
+        raise TornFileError(f"{path} is torn or was altered: it does not match its checksum; make it again")
+    return Space(X, y, labels, provenance), meta
 
 
-def read_header(path: Path) -> tuple[int, dict[str, Any]]:
-    """Where the data starts, and the header's entries."""
+def read_header(path: Path) -> tuple[bytes, dict[str, Any]]:
+    """A safetensors file up to where its data starts, and the entries written there."""
     try:
         with path.open("rb") as stream:
-            size = int.from_bytes(stream.read(8), "little")
-            entries = json.loads(stream.read(size)) if size <= LONGEST_HEADER else None
+            size = stream.read(8)
+            text = (
+                stream.read(int.from_bytes(size, "little")) if int.from_bytes(size, "little") <= LONGEST_HEADER else b""
+            )
+        entries = json.loads(text)
     except (OSError, ValueError, RecursionError, MemoryError):
         entries = None
     if not isinstance(entries, dict):
         raise TornFileError(f"{path} is torn or not a safetensors file; make it again")
-    return 8 + size, entries
+    return size + text, entries
 
 
 def _load_safetensors(path: Path) -> Space:
@@ -124,7 +126,7 @@ def _load_safetensors(path: Path) -> Space:
     from safetensors.numpy import load_file
 
     _, entries = read_header(path)
-    if "checksum" in entries.get("__metadata__", {}):
+    if CHECKSUM in (entries.get("__metadata__") or {}):
         return open_mapped(path)[0]
     try:
         arrays = load_file(path)
