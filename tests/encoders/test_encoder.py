@@ -155,7 +155,7 @@ def pickled(family: Folder, tmp_path: Path) -> Path:
 
 
 def test_a_pickle_checkpoint_is_refused_and_the_option_named(family: Folder, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="has no safetensors weights .* pass --allow-pickle"):
+    with pytest.raises(InputError, match=r"has no safetensors weights .* pass --allow-pickle"):
         Encoder.load(str(pickled(family, tmp_path)))
 
 
@@ -178,7 +178,7 @@ def remote_code(family: Folder, tmp_path: Path) -> Path:
 
 
 def test_remote_code_is_refused_and_the_option_named(family: Folder, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="needs code that comes with it; .* pass --trust-remote-code"):
+    with pytest.raises(InputError, match=r"needs code that comes with it; .* pass --trust-remote-code"):
         Encoder.load(str(remote_code(family, tmp_path)))
 
 
@@ -202,7 +202,7 @@ def test_torn_weights_are_refused(family: Folder, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="the model of encoder torn cannot be loaded"):
         Encoder.load(str(folder))
     (folder / "model.safetensors").write_bytes(b"\xff" * 40)
-    with pytest.raises(InputError, match="model.safetensors is torn or not a safetensors file"):
+    with pytest.raises(InputError, match=r"model.safetensors is torn or not a safetensors file"):
         Encoder.load(str(folder))
 
 
@@ -230,7 +230,7 @@ def test_a_file_or_a_folder_without_configuration_is_refused(tmp_path: Path) -> 
     with pytest.raises(InputError, match="is a file; expected the folder"):
         resolve(str(tmp_path / "file"))
     (tmp_path / "model.safetensors").write_bytes(b"")
-    with pytest.raises(InputError, match="no config.json in"):
+    with pytest.raises(InputError, match=r"no config.json in"):
         resolve(str(tmp_path))
 
 

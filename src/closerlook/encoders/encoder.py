@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -95,13 +96,13 @@ class Encoder:
 
     def hidden_states(self, windows: Sequence[Sequence[int]]) -> tuple[torch.Tensor, ...]:
         """Every layer's states (windows, length, d); layer 0 is the embedding output. Differentiable."""
-        length = max(1, *map(len, windows))
-        ids = torch.full((len(windows), length), self.tokenizer.pad_token_id or 0)
-        mask = torch.zeros_like(ids)
-        for i, window in enumerate(windows):
-            ids[i, : len(window)] = torch.tensor(window, dtype=torch.long)
-            mask[i, : max(1, len(window))] = 1
-        return _states(self.model, ids.to(self.device), mask.to(self.device))
+        sizes = np.fromiter(map(len, windows), dtype=np.int64)
+        mask = np.arange(max(1, sizes.max())) < sizes[:, None]
+        ids = np.full(mask.shape, self.tokenizer.pad_token_id or 0, dtype=np.int64)
+        ids[mask] = np.fromiter(chain.from_iterable(windows), dtype=np.int64, count=sizes.sum())
+        mask[:, 0] = True  # a model that is shown nothing at all gives NaN
+        tokens, shown = torch.from_numpy(ids), torch.from_numpy(mask.astype(np.int64))
+        return _states(self.model, tokens.to(self.device), shown.to(self.device))
 
     def pooled(
         self, aligned: Aligned, slots: Slots, layers: Sequence[int], batch_tokens: int | None = None

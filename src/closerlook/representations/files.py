@@ -136,11 +136,11 @@ def _load_safetensors(path: Path) -> Space:
 
 
 def _load_npz(path: Path) -> Space:
-    unreadable = (OSError, ValueError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error)
+    unreadable = (OSError, ValueError, EOFError, RuntimeError, OverflowError, MemoryError, zipfile.BadZipFile, zlib.error)
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
-    except (*unreadable, AttributeError) as error:  # AttributeError: a single .npy under this suffix
+    except (*unreadable, AttributeError, TypeError) as error:  # the last two: a single .npy under this suffix
         raise InputError(f"{path} cannot be read ({error}); expected .npz with numbers X and labels y") from None
     return _from_named(path, arrays)
 

@@ -69,12 +69,14 @@ def compute(
         resumable = all(not draft.fresh for job in jobs for draft in job.drafts.values())
         journal = Journal(folder / "journal.json", keep=resumable)
         done, total = 0, sum(len(job.order) for job in jobs)
-        for number, (start, stop) in enumerate(chunks(texts)):
+        parts = list(chunks(texts))
+        for number, (start, stop) in enumerate(parts):
             if not journal.vouches(number, jobs, start, stop):
                 for finished in _fill(encoder, jobs, texts, (start, stop), batch_tokens):
                     if progress:
                         progress(min(total, done + finished), total)
-                journal.note(number, jobs, start, stop)
+                if len(parts) > 1:
+                    journal.note(number, jobs, start, stop)
             done += sum(len(job.examples(start, stop)[0]) for job in jobs)
             if progress:
                 progress(done, total)
@@ -137,9 +139,13 @@ def _fill(
     first_slot = np.cumsum(
         [0, *(len(rows) * VECTORS[job.want.task.unit] for job, rows in zip(jobs, examples, strict=True))]
     )
-    for job, rows in zip(jobs, examples, strict=True):
-        for draft in job.drafts.values():
-            draft.X[rows] = 0
+    whole = (
+        len(aligned.windows) == len(aligned.text_tokens) - 1
+    )  # every text in one window, so every vector in one batch
+    if not whole:
+        for job, rows in zip(jobs, examples, strict=True):
+            for draft in job.drafts.values():
+                draft.X[rows] = 0
     done = 0
     for numbers, vectors in _batches(encoder, aligned, slots, layers, batch_tokens):
         for j, job in enumerate(jobs):
@@ -148,7 +154,8 @@ def _fill(
             place = numbers[part] - first_slot[j]
             rows = examples[j][place // per_example] * per_example + place % per_example
             for layer, draft in job.drafts.items():
-                draft.X.reshape(-1, encoder.facts.width)[rows] += vectors[layers.index(layer), part]
+                X, found = draft.X.reshape(-1, encoder.facts.width), vectors[layers.index(layer), part]
+                X[rows] = found if whole else X[rows] + found
             done += len(rows) // per_example
         yield done
 

@@ -1,0 +1,5 @@
+"""`python -m closerlook` is `closerlook`."""
+
+from closerlook.cli import main
+
+main()

@@ -1,0 +1,92 @@
+"""The house keeps its shape: dependencies point down, the core sees no torch, the public face stays small."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import closerlook
+
+ROOT = Path(closerlook.__file__).parent
+LEVELS = [
+    {"errors", "version"},
+    {"tasks", "encoders"},
+    {"representations"},
+    {"cli", "__init__", "__main__"},
+]
+"""From the ground up; a part may import from its own folder and from levels below."""
+
+TORCH_FREE = [*ROOT.glob("tasks/**/*.py"), *ROOT.glob("cli/*.py"), ROOT / "errors.py", ROOT / "encoders" / "source.py"]
+TORCH_FREE += [
+    ROOT / "representations" / f"{name}.py" for name in ("space", "files", "directprobe", "store", "draft", "extract")
+]
+FILES = sorted(ROOT.rglob("*.py"))
+
+
+def imports(file: Path, *, lazy: bool) -> set[str]:
+    """The modules a file imports; with `lazy`, also those that it imports inside functions or for type checks only."""
+    tree = ast.parse(file.read_text())
+    nodes = ast.walk(tree) if lazy else iter(tree.body)
+    found: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+    return found
+
+
+def part(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_dependencies_point_down(file: Path) -> None:
+    level = next(i for i, parts in enumerate(LEVELS) if part(file) in parts)
+    below = set().union(*LEVELS[:level]) | {part(file)}
+    ours = {name.split(".")[1] for name in imports(file, lazy=True) if name.startswith("closerlook.")}
+    if part(file) in LEVELS[-1]:
+        below |= LEVELS[-1]
+    assert ours <= below
+
+
+@pytest.mark.parametrize("file", TORCH_FREE, ids=lambda file: str(file.relative_to(ROOT)))
+def test_what_a_store_hit_needs_imports_no_torch(file: Path) -> None:
+    heavy = {"torch", "transformers", "datasets", "huggingface_hub", "peft"}
+    modules = {name.split(".")[0] for name in imports(file, lazy=False)}
+    assert not modules & heavy
+    assert not {name for name in imports(file, lazy=False) if name in TORCH_MODULES}
+
+
+TORCH_MODULES = {
+    f"closerlook.{file.relative_to(ROOT).with_suffix('').as_posix().replace('/', '.')}"
+    for file in FILES
+    if "torch" in {name.split(".")[0] for name in imports(file, lazy=False)}
+}
+
+
+def test_modules_that_need_torch_are_these() -> None:
+    assert {
+        "closerlook.encoders.alignment",
+        "closerlook.encoders.encoder",
+        "closerlook.encoders.loading",
+        "closerlook.representations.forward",
+    } == TORCH_MODULES
+
+
+def test_tasks_and_encoders_do_not_know_each_other() -> None:
+    for file in FILES:
+        names = imports(file, lazy=True)
+        if part(file) == "tasks":
+            assert not any(name.startswith("closerlook.encoders") for name in names)
+        if part(file) == "encoders":
+            assert not any(name.startswith("closerlook.tasks") for name in names)
+
+
+def test_the_public_face_is_small_and_every_name_is_there() -> None:
+    assert len(closerlook.__all__) <= 15
+    for name in closerlook.__all__:
+        assert getattr(closerlook, name) is not None
+    assert dir(closerlook) == sorted(closerlook.__all__)
+    with pytest.raises(AttributeError, match="module 'closerlook' has no attribute 'nothing'"):
+        _ = closerlook.nothing  # type: ignore[attr-defined]
