@@ -3,7 +3,7 @@
 >>> import closerlook
 >>> spaces = closerlook.extract("bert-tiny", "toy-pos", layers="last")  # doctest: +SKIP
 >>> spaces[0].X.shape, spaces[0].provenance.title()  # doctest: +SKIP
-((6873, 128), 'bert-tiny · toy-pos/train · layer 2 · mean')
+((9090, 128), 'bert-tiny · toy-pos/train · layer 2 · mean')
 """
 
 from __future__ import annotations

@@ -77,27 +77,17 @@ def align(tokenizer: Any, texts: Sequence[Text], window: int) -> Aligned:
 
 def _align(tokenizer: Any, words: Sequence[tuple[str, ...]], window: int) -> Aligned:
     capacity = window - tokenizer.num_special_tokens_to_add()
-    encoded = tokenizer(
-        [" ".join(text) for text in words],
-        truncation=True,
-        max_length=window,
-        stride=capacity // 4,
-        return_overflowing_tokens=True,
-        return_offsets_mapping=True,
-        return_special_tokens_mask=True,
-        return_token_type_ids=False,
-        return_attention_mask=False,
-    )
-    windows: list[list[int]] = encoded["input_ids"]
-    window_text = np.array(encoded["overflow_to_sample_mapping"], dtype=np.int64)
+    parts, window_text = _encode(tokenizer.backend_tokenizer, words, window, capacity // 4)
+    windows = [part.ids for part in parts]
     row, column = _places(windows)
-    special = np.fromiter(chain.from_iterable(encoded["special_tokens_mask"]), dtype=bool)
+    special = np.fromiter(chain.from_iterable(part.special_tokens_mask for part in parts), dtype=bool)
     own = np.flatnonzero(~special)
     if len(windows) > len(words):
         own = own[_most_context(row[own], window_text, capacity - capacity // 4)]
 
     first_character = np.cumsum([0, *(sum(map(len, text)) + len(text) for text in words)])
-    offsets = np.array(list(chain.from_iterable(encoded["offset_mapping"])), dtype=np.int64).reshape(-1, 2)[own]
+    characters = chain.from_iterable(chain.from_iterable(part.offsets for part in parts))
+    offsets = np.fromiter(characters, dtype=np.int64).reshape(-1, 2)[own]
     offsets += first_character[window_text[row[own]], None]
     word_start, word_stop, text_words = _word_characters(words)
     return Aligned(
@@ -111,6 +101,15 @@ def _align(tokenizer: Any, words: Sequence[tuple[str, ...]], window: int) -> Ali
         word_first=np.searchsorted(offsets[:, 1], word_start, side="right"),
         word_stop=np.searchsorted(offsets[:, 0], word_stop, side="left"),
     )
+
+
+def _encode(backend: Any, words: Sequence[tuple[str, ...]], window: int, shared: int) -> tuple[list[Any], Ints]:
+    """Every text's windows as the tokenizer encodes them, and the text each belongs to."""
+    backend.enable_truncation(window, stride=shared)
+    backend.no_padding()
+    encoded = backend.encode_batch([" ".join(text) for text in words])
+    parts = [part for one in encoded for part in (one, *one.overflowing)]
+    return parts, np.repeat(np.arange(len(words)), [1 + len(one.overflowing) for one in encoded])
 
 
 def _places(windows: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:

@@ -184,7 +184,7 @@ _TREC = Corpus(
 )
 
 _TOY = Corpus(
-    name="built-in sentences, in the manner of the paper's tasks",
+    name="built in, by a grammar",
     url="https://aclanthology.org/2022.acl-long.75/",
     licence="MIT",
     citation="""@inproceedings{zhou-srikumar-2022-closer,
@@ -214,11 +214,11 @@ CATALOGUE: dict[str, Entry] = {
         ),
         Entry("trec-50", "sentence", "type of question", _TREC, Options(label="fine"), 50, 5452, 500),
         Entry("partut-pos", "token", "part of speech, a second treebank", _PARTUT, _UPOS, 17, 43504, 3408),
-        Entry("toy-pos", "token", "part of speech", _TOY, _UPOS),
-        Entry("toy-dep", "pair", "dependency relation", _TOY, _DEPREL),
-        Entry("toy-role", "token", "preposition: role", _TOY, Options(label="misc:Role")),
-        Entry("toy-fxn", "token", "preposition: function", _TOY, Options(label="misc:Function")),
-        Entry("toy-question", "sentence", "type of question", _TOY, Options(label="comment:question")),
+        Entry("toy-pos", "token", "part of speech", _TOY, _UPOS, 17, 9090, 2342),
+        Entry("toy-dep", "pair", "dependency relation", _TOY, _DEPREL, 38, 8290, 2142),
+        Entry("toy-role", "token", "preposition: role", _TOY, Options(label="misc:Role"), 37, 1271, 330),
+        Entry("toy-fxn", "token", "preposition: function", _TOY, Options(label="misc:Function"), 29, 1271, 330),
+        Entry("toy-question", "sentence", "type of question", _TOY, Options(label="comment:question"), 20, 381, 86),
     )
 }
 """The entries by name; counts of the first five are those of the paper."""
