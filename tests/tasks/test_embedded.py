@@ -33,7 +33,10 @@ class Sentence:
 
 @cache
 def corpus(split: str) -> list[Sentence]:
-    text = (FOLDER / "tasks" / "embedded" / f"{split}.conllu").read_text(encoding="utf-8")
+    return parse((FOLDER / "tasks" / "embedded" / f"{split}.conllu").read_text(encoding="utf-8"))
+
+
+def parse(text: str) -> list[Sentence]:
     sentences = []
     for block in text.removesuffix("\n\n").split("\n\n"):
         lines = block.split("\n")
@@ -100,10 +103,22 @@ def test_the_text_is_the_words_joined() -> None:
         assert joined.strip() == sentence.comments["text"]
 
 
+def assert_one_root(sentence: Sentence) -> None:
+    assert [row[7] for row in sentence.rows if row[6] == "0"] == ["root"]
+    assert sum(row[7] == "root" for row in sentence.rows) == 1
+
+
+def assert_every_word_leads_to_the_root(sentence: Sentence) -> None:
+    for i in range(len(sentence.rows)):
+        at, steps = i + 1, 0
+        while at and steps <= len(sentence.rows):
+            at, steps = sentence.heads[at - 1], steps + 1
+        assert at == 0, sentence.comments
+
+
 def test_every_tree_has_one_root_and_it_is_called_root() -> None:
     for sentence in everything():
-        assert [row[7] for row in sentence.rows if row[6] == "0"] == ["root"]
-        assert sum(row[7] == "root" for row in sentence.rows) == 1
+        assert_one_root(sentence)
 
 
 def test_every_head_exists() -> None:
@@ -112,11 +127,19 @@ def test_every_head_exists() -> None:
 
 def test_every_word_leads_to_the_root() -> None:
     for sentence in everything():
-        for i in range(len(sentence.rows)):
-            at, steps = i + 1, 0
-            while at and steps <= len(sentence.rows):
-                at, steps = sentence.heads[at - 1], steps + 1
-            assert at == 0, sentence.comments
+        assert_every_word_leads_to_the_root(sentence)
+
+
+def test_another_seed_and_size_give_other_sentences_with_valid_trees() -> None:
+    train, test = (parse(text) for text in write_corpus(seed=8, train=120, test=20))
+    assert (len(train), len(test)) == (120, 20)
+    texts = {sentence.comments["text"] for sentence in (*train, *test)}
+    assert len(texts) == 140
+    assert len(texts - {sentence.comments["text"] for sentence in everything()}) >= 130
+    for sentence in (*train, *test):
+        assert all(0 <= head <= len(sentence.rows) for head in sentence.heads)
+        assert_one_root(sentence)
+        assert_every_word_leads_to_the_root(sentence)
 
 
 def test_no_test_sentence_occurs_in_train() -> None:
@@ -145,6 +168,12 @@ def test_all_17_universal_tags_occur() -> None:
 def test_a_form_has_several_readings(form: str) -> None:
     readings = {(row[3], row[4]) for sentence in everything() for row in sentence.rows if row[1].lower() == form}
     assert len(readings) >= 2
+
+
+@pytest.mark.parametrize("form", ["well", "run"])
+def test_a_form_has_several_tags_in_train(form: str) -> None:
+    tags = {row[3] for sentence in corpus("train") for row in sentence.rows if row[1].lower() == form}
+    assert len(tags) >= 2
 
 
 def test_nine_prepositions_have_four_roles_or_more() -> None:

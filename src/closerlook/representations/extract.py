@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -227,9 +228,16 @@ def _on_cpu(source: Source, device: str) -> bool:
     return choose_device(device).type == "cpu"
 
 
+@cache
+def _versions() -> dict[str, str]:
+    """Of the code that computes; looking them up takes longer than a store hit, so it is done once."""
+    return {"closerlook": __version__} | {
+        name: version(name) for name in ("torch", "transformers", "tokenizers", "numpy")
+    }
+
+
 def _wanted(known: Provenance, facts: Facts, task: Task, split: Split, pool: str) -> Wanted:
     chosen = choose_pool(pool, task.unit, has_cls=facts.has_cls)
-    libraries = ("torch", "transformers", "tokenizers", "numpy")
     described = replace(
         known,
         task=task.name,
@@ -237,7 +245,7 @@ def _wanted(known: Provenance, facts: Facts, task: Task, split: Split, pool: str
         split=split.name,
         pool=chosen,
         window=facts.window,
-        versions={"closerlook": __version__, **{name: version(name) for name in libraries}},
+        versions=dict(_versions()),
     )
     return Wanted(task, split, chosen, described, task.split_hash(split))
 

@@ -136,7 +136,16 @@ def _load_safetensors(path: Path) -> Space:
 
 
 def _load_npz(path: Path) -> Space:
-    unreadable = (OSError, ValueError, EOFError, RuntimeError, OverflowError, MemoryError, zipfile.BadZipFile, zlib.error)
+    unreadable = (
+        OSError,
+        ValueError,
+        EOFError,
+        RuntimeError,
+        OverflowError,
+        MemoryError,
+        zipfile.BadZipFile,
+        zlib.error,
+    )
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,8 +28,11 @@ from closerlook.representations.extract import Progress, Wanted
 from closerlook.representations.store import Store, content_key
 from closerlook.representations.targets import VECTORS, locate
 
-CHUNK = 1 << 18
-"""Characters of text between two points from which an interrupted extraction can go on."""
+CHUNK = 1 << 16
+"""Characters of text that are tokenized at a time, and between two points where an extraction can be taken up again."""
+
+SECONDS = 2.0
+"""How much work, at the most, is lost when the process is killed (one chunk may take longer)."""
 
 log = logging.getLogger("closerlook")
 
@@ -69,14 +73,12 @@ def compute(
         resumable = all(not draft.fresh for job in jobs for draft in job.drafts.values())
         journal = Journal(folder / "journal.json", keep=resumable)
         done, total = 0, sum(len(job.order) for job in jobs)
-        parts = list(chunks(texts))
-        for number, (start, stop) in enumerate(parts):
+        for number, (start, stop) in enumerate(chunks(texts)):
             if not journal.vouches(number, jobs, start, stop):
                 for finished in _fill(encoder, jobs, texts, (start, stop), batch_tokens):
                     if progress:
                         progress(min(total, done + finished), total)
-                if len(parts) > 1:
-                    journal.note(number, jobs, start, stop)
+                journal.note(number, jobs, start, stop)
             done += sum(len(job.examples(start, stop)[0]) for job in jobs)
             if progress:
                 progress(done, total)
@@ -191,16 +193,18 @@ def _all_slots(jobs: Sequence[Job], aligned: Aligned, start: int, stop: int) -> 
 
 
 class Journal:
-    """Which chunks are done, each vouched for by a checksum of its rows."""
+    """Which chunks are done, each vouched for by a checksum of its rows; written every few seconds."""
 
     def __init__(self, path: Path, *, keep: bool) -> None:
         self.path = path
         self.digests: list[str] = []
+        self.waiting: list[tuple[int, int]] = []
+        self.written = time.monotonic()
         if keep and path.is_file():
             try:
                 self.digests = [str(digest) for digest in json.loads(path.read_bytes())]
                 log.info("an earlier run was interrupted; going on after %d finished parts", len(self.digests))
-            except ValueError:
+            except (ValueError, TypeError):
                 path.unlink()
 
     def vouches(self, number: int, jobs: Sequence[Job], start: int, stop: int) -> bool:
@@ -208,10 +212,14 @@ class Journal:
         return number < len(self.digests) and self.digests[number] == _digest(jobs, start, stop)
 
     def note(self, number: int, jobs: Sequence[Job], start: int, stop: int) -> None:
-        """That chunk put down as done."""
-        self.digests[number:] = [_digest(jobs, start, stop)]
-        with replacing(self.path) as stream:
-            stream.write(json.dumps(self.digests).encode())
+        """That chunk put down as done; those after it no longer count, since they were not looked at."""
+        del self.digests[number - len(self.waiting) :]
+        self.waiting.append((start, stop))
+        if time.monotonic() - self.written >= SECONDS:
+            self.digests += [_digest(jobs, *chunk) for chunk in self.waiting]
+            with replacing(self.path) as stream:
+                stream.write(json.dumps(self.digests).encode())
+            self.waiting, self.written = [], time.monotonic()
 
 
 def _digest(jobs: Sequence[Job], start: int, stop: int) -> str:
