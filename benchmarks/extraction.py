@@ -5,7 +5,7 @@
 Times are the best of several interleaved rounds: other work on the machine only ever adds.
 bare        the same model's forward passes over the same padded batches, nothing kept
 sentences   sentence-transformers' `encode(output_value="token_embeddings")` on the same sentences (one layer only)
-memory      peak resident memory over what the vectors take, at 2,000 and at 16,000 sentences, each in a process of its own
+memory      peak resident memory over what the vectors take, at 2,000 and 16,000 sentences, in a process each
 """
 
 from __future__ import annotations
