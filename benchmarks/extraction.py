@@ -18,7 +18,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -26,7 +25,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Transformer
 
 import closerlook
-from closerlook.encoders.encoder import BATCH_TOKENS, Encoder, _batches
+from closerlook.encoders.encoder import BATCH_TOKENS, Encoder, batches
 from closerlook.tasks.task import Task
 
 
@@ -57,7 +56,7 @@ def speed(encoder: Encoder, task: Task, repeat: int) -> None:
     rounds: dict[str, Callable[[], object]] = {
         "closerlook": lambda: closerlook.extract(encoder, task, store=tempfile.mkdtemp(dir=scratch.name)),
         "bare": _bare(encoder, task),
-        "sentences": _sentence_transformers(encoder, texts),
+        "sentences": _sentence_transformers(encoder, texts, scratch.name),
     }
     best = dict.fromkeys(rounds, float("inf"))
     for _ in range(repeat):
@@ -81,25 +80,25 @@ def _wait(encoder: Encoder) -> None:
 def _bare(encoder: Encoder, task: Task) -> Callable[[], object]:
     windows = sorted(encoder.align(sorted(set(task.split("train").texts))).windows, key=len, reverse=True)
     sizes = np.array([len(window) for window in windows])
-    batches = []
-    for start, stop in _batches(sizes, BATCH_TOKENS[encoder.device.type]):
+    padded = []
+    for start, stop in batches(sizes, BATCH_TOKENS[encoder.device.type]):
         ids = torch.zeros((stop - start, int(sizes[start])), dtype=torch.long)
         mask = torch.zeros_like(ids)
         for row, window in enumerate(windows[start:stop]):
             ids[row, : len(window)] = torch.tensor(window)
             mask[row, : len(window)] = 1
-        batches.append({"input_ids": ids.to(encoder.device), "attention_mask": mask.to(encoder.device)})
+        padded.append({"input_ids": ids.to(encoder.device), "attention_mask": mask.to(encoder.device)})
 
     def run() -> None:
         with torch.inference_mode():
-            for batch in batches:
+            for batch in padded:
                 encoder.model(**batch)
 
     return run
 
 
-def _sentence_transformers(encoder: Encoder, texts: list[str]) -> Callable[[], object]:
-    folder = tempfile.mkdtemp()
+def _sentence_transformers(encoder: Encoder, texts: list[str], scratch: str) -> Callable[[], object]:
+    folder = tempfile.mkdtemp(dir=scratch)
     encoder.model.save_pretrained(folder)
     encoder.tokenizer.save_pretrained(folder)
     peer = SentenceTransformer(modules=[Transformer(folder)], device=str(encoder.device))
@@ -136,7 +135,7 @@ def memory(encoder: str, n: int) -> dict[str, int]:
     words = [f"w{i}" for i in range(2000)]
     texts = [tuple(words[i] for i in draw.integers(0, 2000, size=draw.integers(5, 40))) for _ in range(n)]
     task = Task.build("made", "token", {"train": [(t, [((i,), "A") for i in range(len(t))]) for t in texts]})
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as store:
+    with tempfile.TemporaryDirectory() as store:
         spaces = closerlook.extract(encoder, task, store=store, device="cpu")
         vectors = sum(space.X.nbytes for space in spaces)
     return {"peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, "vectors": vectors}

@@ -88,6 +88,19 @@ def test_without_arguments_help_is_shown(own_store: Path) -> None:
     assert "Usage:" in closerlook(store=own_store).stdout
 
 
+@pytest.mark.parametrize("group", ["store", "data"])
+def test_a_group_without_command_shows_its_help(own_store: Path, group: str) -> None:
+    done = closerlook(group, store=own_store)
+    assert f"Usage: closerlook {group}" in done.stdout
+
+
+def test_tasks_whose_files_would_have_the_same_name_are_refused(own_store: Path, tmp_path: Path) -> None:
+    for name in ("my task.csv", "my_task.csv"):
+        (tmp_path / name).write_text("text,label\na day,good\n")
+    files = [argument for name in ("my task.csv", "my_task.csv") for argument in ("-t", str(tmp_path / name))]
+    assert "two tasks are called my_task" in closerlook("extract", *files, store=own_store, code=2).stderr
+
+
 def test_extract_shows_a_table_and_says_how_it_computed(own_store: Path) -> None:
     done = closerlook("extract", "--task", "toy-question", "--split", "test", store=own_store)
     assert "bert-tiny" in done.stdout
@@ -189,6 +202,9 @@ def test_a_users_own_columns_may_have_any_name(own_store: Path, tmp_path: Path) 
         (("extract", "-t", "toy-pos", "--device", "abacus"), "device 'abacus' is unknown"),
         (("extract", "-t", "toy-pos", "--out-format", "xml"), "out format 'xml' is unknown; expected npz"),
         (("extract", "-t", "toy-pos", "--window", "9999"), "window 9999 requested; encoder bert-tiny reads 6 to 512"),
+        (("extract", "-t", "toy-pos", "--out", __file__), "is a file; expected a folder, existing or new"),
+        (("extract", "-t", "toy-pos", "--layers", "0-99999999999"), "layer 99999999999 requested"),
+        (("extract", "-t", "hf:"), "task 'hf:' names no dataset"),
         (("extract", "--bogus"), "No such option: --bogus"),
         (("extract", "--window", "many"), "Invalid value for '--window'"),
         (("frobnicate",), "No such command 'frobnicate'"),
@@ -260,7 +276,7 @@ def test_a_reader_that_stops_early_is_no_error(own_store: Path) -> None:
     assert "closerlook:" not in done.stderr
 
 
-def test_a_read_only_store_is_one_line(tmp_path: Path) -> None:
+def test_a_store_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = closerlook("extract", "-t", "toy-question", store=tmp_path / "file" / "store", code=1)
     assert done.stderr.splitlines()[-1].startswith("closerlook: ")

@@ -44,17 +44,15 @@ def byte_level(template: str | None, special: list[str], *, split_first: bool = 
     return tokenizer
 
 
-def unigram() -> Tokenizer:
-    special = ["[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]"]
+def unigram(template: str, special: list[str], unknown: str) -> Tokenizer:
     tokenizer = Tokenizer(models.Unigram())
     tokenizer.normalizer = normalizers.NFKC()
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     tokenizer.train_from_iterator(
-        CORPUS, trainers.UnigramTrainer(vocab_size=150, special_tokens=special, unk_token="[UNK]")
+        CORPUS, trainers.UnigramTrainer(vocab_size=150, special_tokens=special, unk_token=unknown)
     )
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[(t, tokenizer.token_to_id(t)) for t in ("[CLS]", "[SEP]")]
-    )
+    known = [(t, tokenizer.token_to_id(t)) for t in special]
+    tokenizer.post_processor = processors.TemplateProcessing(single=template, special_tokens=known)
     return tokenizer
 
 
@@ -100,7 +98,7 @@ def _deberta() -> tuple[Tokenizer, dict[str, str], hf.PretrainedConfig]:
         type_vocab_size=0,
         **SIZES,
     )
-    return unigram(), BERT_TOKENS, config
+    return unigram("[CLS] $A [SEP]", ["[PAD]", "[CLS]", "[SEP]", "[UNK]"], "[UNK]"), BERT_TOKENS, config
 
 
 def _modernbert() -> tuple[Tokenizer, dict[str, str], hf.PretrainedConfig]:
@@ -129,7 +127,8 @@ def _t5() -> tuple[Tokenizer, dict[str, str], hf.PretrainedConfig]:
     config = hf.T5Config(
         vocab_size=400, d_model=32, d_kv=16, d_ff=64, num_layers=3, num_heads=2, decoder_start_token_id=0
     )
-    return unigram(), BERT_TOKENS, config
+    tokens = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
+    return unigram("$A </s>", ["<pad>", "</s>", "<unk>"], "<unk>"), tokens, config
 
 
 FAMILIES = {

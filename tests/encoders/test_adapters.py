@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,30 +14,35 @@ import transformers as hf
 
 from closerlook.encoders.encoder import Encoder
 from closerlook.encoders.source import resolve
-from closerlook.errors import InputError
+from closerlook.errors import InputError, WorkError
 from tests.encoders.test_encoder import TEXTS, vectors
 
 Folder = Callable[[str], Path]
 
 
-def adapter(base: Path, folder: Path, *, head: bool) -> Path:
+def adapter(base: Path, folder: Path, *, head: bool, whole: list[str] | None = None) -> Path:
     """A LoRA adapter with weights that change something, saved as PEFT does."""
     kind = hf.AutoModelForTokenClassification if head else hf.AutoModel
     model = kind.from_pretrained(base, **({"num_labels": 3} if head else {}))
-    config = peft.LoraConfig(r=2, target_modules=["query", "value"], task_type="TOKEN_CLS" if head else None)
+    config = peft.LoraConfig(
+        r=2, target_modules=["query", "value"], task_type="TOKEN_CLS" if head else None, modules_to_save=whole
+    )
     adapted = peft.get_peft_model(model, config)
     torch.manual_seed(1)
     with torch.no_grad():
         for key, value in adapted.named_parameters():
-            if "lora_B" in key:
+            if "lora_B" in key or "modules_to_save" in key:
                 value.normal_()
     adapted.save_pretrained(folder)
     return folder
 
 
+@pytest.mark.parametrize("whole", [None, ["word_embeddings"]])
 @pytest.mark.parametrize("head", [False, True])
-def test_an_adapter_changes_the_vectors_as_peft_does(family: Folder, tmp_path: Path, head: bool) -> None:
-    folder = adapter(family("bert"), tmp_path / "lora", head=head)
+def test_an_adapter_changes_the_vectors_as_peft_does(
+    family: Folder, tmp_path: Path, head: bool, whole: list[str] | None
+) -> None:
+    folder = adapter(family("bert"), tmp_path / "lora", head=head, whole=whole)
     loaded = Encoder.load(str(folder))
     kind = hf.AutoModelForTokenClassification if head else hf.AutoModel
     base = kind.from_pretrained(family("bert"), **({"num_labels": 3} if head else {}))
@@ -45,7 +51,8 @@ def test_an_adapter_changes_the_vectors_as_peft_does(family: Folder, tmp_path: P
     with torch.no_grad():
         expected = reference(ids, output_hidden_states=True).hidden_states
         found = loaded.hidden_states(ids.tolist())
-    torch.testing.assert_close(found[-1], expected[-1])
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other)
     assert not np.allclose(vectors(loaded, TEXTS[:1]), vectors(Encoder.load(str(family("bert"))), TEXTS[:1]))
     assert loaded.name == "lora"
 
@@ -94,3 +101,55 @@ def test_an_adapter_without_base_is_refused(family: Folder, tmp_path: Path) -> N
     (folder / "adapter_config.json").write_text("[")
     with pytest.raises(InputError, match="cannot be read as JSON"):
         resolve(str(folder))
+
+
+def test_an_adapter_on_an_adapter_is_refused(family: Folder, tmp_path: Path) -> None:
+    inner = adapter(family("bert"), tmp_path / "inner", head=False)
+    outer = shutil.copytree(inner, tmp_path / "outer")
+    described = json.loads((outer / "adapter_config.json").read_text())
+    for base in (inner, outer):
+        (outer / "adapter_config.json").write_text(json.dumps(described | {"base_model_name_or_path": str(base)}))
+        with pytest.raises(InputError, match="adapter .* stands on another adapter"):
+            resolve(str(outer))
+
+
+def test_a_folder_with_a_model_and_an_adapter_is_refused(family: Folder, tmp_path: Path) -> None:
+    folder = adapter(family("bert"), tmp_path / "lora", head=False)
+    shutil.copy(family("bert") / "config.json", folder)
+    with pytest.raises(InputError, match="holds both a model and an adapter"):
+        resolve(str(folder))
+
+
+def test_the_adapters_own_tokenizer_is_used_and_part_of_the_fingerprint(family: Folder, tmp_path: Path) -> None:
+    folder = adapter(family("bert"), tmp_path / "lora", head=False)
+    before = resolve(str(folder)).fingerprint
+    for file in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(family("bert-cased") / file, folder)
+    assert resolve(str(folder)).fingerprint != before
+    assert Encoder.load(str(folder)).tokenizer.tokenize("The") == ["The"]
+
+
+def test_the_revision_of_the_base_is_asked_for(family: Folder, tmp_path: Path) -> None:
+    folder = adapter(family("bert"), tmp_path / "lora", head=False)
+    described = json.loads((folder / "adapter_config.json").read_text())
+    described |= {"base_model_name_or_path": "owner/name", "revision": "v7"}
+    (folder / "adapter_config.json").write_text(json.dumps(described))
+    with pytest.raises(WorkError, match="encoder owner/name@v7 is not in the local hub cache"):
+        resolve(str(folder))
+
+
+def test_a_wrapped_peft_model_is_read_with_its_adapter(family: Folder, tmp_path: Path) -> None:
+    folder = adapter(family("bert"), tmp_path / "lora", head=True)
+    base = hf.AutoModelForTokenClassification.from_pretrained(family("bert"), num_labels=3)
+    model = peft.PeftModel.from_pretrained(base, folder)
+    encoder = Encoder.wrap(model, hf.AutoTokenizer.from_pretrained(family("bert")), name="mine")
+    np.testing.assert_allclose(vectors(encoder, TEXTS), vectors(Encoder.load(str(folder)), TEXTS), atol=1e-5)
+
+
+def test_without_peft_the_message_says_how_to_install_it(
+    family: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = adapter(family("bert"), tmp_path / "lora", head=False)
+    monkeypatch.setitem(sys.modules, "peft", None)
+    with pytest.raises(InputError, match=r"install it with `pip install closerlook\[peft\]`"):
+        Encoder.load(str(folder))

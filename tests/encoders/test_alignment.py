@@ -1,7 +1,6 @@
 """Words find their subwords under every kind of tokenizer, and a pooled vector is the one that a plain loop gives."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from closerlook.encoders.alignment import Aligned, align, cls_slots, pool, range_slots
+from closerlook.encoders.alignment import Aligned, add_rows, align, cls_slots, pool, range_slots
 from closerlook.encoders.encoder import Encoder
 from tests.encoders.families import FAMILIES, word_piece
 
@@ -201,5 +200,18 @@ def _tokenizer(made: list[Any] = []) -> Any:  # noqa: B006 - made once on purpos
     return made[0]
 
 
-def test_folders_of_families_are_real_model_folders(family: Callable[[str], Path]) -> None:
-    assert (family("bert") / "model.safetensors").is_file()
+@pytest.mark.parametrize("name", ["deberta-v3", "t5", "llama", "roberta", "bert"])
+def test_a_lone_mark_of_a_space_belongs_to_no_word(encoder: Load, name: str) -> None:
+    loaded = encoder(name)
+    aligned = loaded.align([("日", "日", "日")])
+    assert subwords(loaded, aligned, 0) == subwords(loaded, aligned, 1) == subwords(loaded, aligned, 2)
+
+
+def test_the_plain_way_to_add_rows_agrees_with_the_fast_one(encoder: Load) -> None:
+    aligned = encoder("bert").align([WORDS, ("so", "light")])
+    slots = range_slots(aligned, aligned.word_first, aligned.word_stop, "mean")
+    hidden = torch.randn(2, max(map(len, aligned.windows)), 8)
+    table = hidden.flatten(0, 1)
+    row = torch.from_numpy(slots.window * hidden.shape[1] + slots.column)
+    plain = add_rows(table, row, torch.from_numpy(slots.slot), torch.from_numpy(slots.weight), slots.n)
+    torch.testing.assert_close(pool([hidden], slots)[0], plain)

@@ -38,30 +38,36 @@ def vectors(encoder: Encoder, texts: list[Any], batch_tokens: int | None = None)
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_facts_are_those_of_the_configuration(encoder: Load, name: str) -> None:
-    has_cls = name not in {"gpt2", "llama"}
+    has_cls = name not in {"gpt2", "llama", "t5"}
     assert encoder(name).facts == Facts(layers=3, width=32, window=512 if name == "t5" else 64, has_cls=has_cls)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_last_layer_is_what_transformers_returns(encoder: Load, family: Folder, name: str) -> None:
+def test_layers_are_what_transformers_returns(encoder: Load, family: Folder, name: str) -> None:
     loaded = encoder(name)
     model = hf.AutoModel.from_pretrained(family(name)).eval()
     model = model.get_encoder() if name == "t5" else model
     ids = loaded.tokenizer("The quick brown fox", return_tensors="pt")["input_ids"]
     with torch.no_grad():
-        expected = model(ids).last_hidden_state
+        expected = model(ids, output_hidden_states=True)
         found = loaded.hidden_states(ids.tolist())
     assert len(found) == 4
-    torch.testing.assert_close(found[-1], expected)
+    torch.testing.assert_close(found[-1], expected.last_hidden_state)
+    for layer in range(3):
+        torch.testing.assert_close(found[layer], expected.hidden_states[layer])
+        assert not torch.allclose(found[layer], found[layer + 1], atol=1e-3)
 
 
-@pytest.mark.parametrize(("name", "table"), [("gpt2", "wte"), ("llama", "embed_tokens"), ("t5", "embed_tokens")])
-def test_layer_zero_is_the_embedding_output(encoder: Load, name: str, table: str) -> None:
+@pytest.mark.parametrize("name", FAMILIES)
+def test_layer_zero_is_the_embedding_output(encoder: Load, name: str) -> None:
     loaded = encoder(name)
     ids = torch.tensor([[7, 8, 9]])
     with torch.no_grad():
-        words = getattr(loaded.model, table)(ids)
-        words = words + loaded.model.wpe(torch.arange(3)) if name == "gpt2" else words
+        if hasattr(loaded.model, "embeddings"):
+            words = loaded.model.embeddings(ids)
+        else:
+            words = loaded.model.get_input_embeddings()(ids)
+            words = words + loaded.model.wpe(torch.arange(3)) if name == "gpt2" else words
         torch.testing.assert_close(loaded.hidden_states(ids.tolist())[0], words)
 
 
@@ -199,7 +205,7 @@ def test_torn_weights_are_refused(family: Folder, tmp_path: Path) -> None:
     folder = shutil.copytree(family("bert"), tmp_path / "torn")
     blob = (folder / "model.safetensors").read_bytes()
     (folder / "model.safetensors").write_bytes(blob[: len(blob) // 2])
-    with pytest.raises(InputError, match="the model of encoder torn cannot be loaded"):
+    with pytest.raises(InputError, match="the model of encoder torn cannot be used"):
         Encoder.load(str(folder))
     (folder / "model.safetensors").write_bytes(b"\xff" * 40)
     with pytest.raises(InputError, match=r"model.safetensors is torn or not a safetensors file"):
@@ -209,7 +215,10 @@ def test_torn_weights_are_refused(family: Folder, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("", "an empty encoder name arrived"),
+        ("", "encoder '' names nothing"),
+        ("random: ", "encoder 'random: ' names nothing"),
+        ("~nobody/x", "encoder ~nobody/x: there is no such folder"),
+        ("x" * 300, "is neither a folder here nor a repository"),
         ("./nowhere", "encoder ./nowhere: there is no such folder"),
         ("a/b/c", "encoder a/b/c: there is no such folder"),
         ("white space", "is neither a folder here nor a repository on the hub"),
@@ -252,7 +261,7 @@ def test_hub_id_and_revision_are_read_from_the_hub_cache(family: Folder, tmp_pat
     assert done.stdout.splitlines() == expected
 
 
-@pytest.mark.parametrize("device", ["cuda:99", "tpu!", "mps"])
+@pytest.mark.parametrize("device", ["cuda:99", "tpu!", "mps", "meta"])
 def test_a_device_that_is_not_here_is_refused(device: str) -> None:
     if device == "mps" and torch.backends.mps.is_available():
         pytest.skip("this machine has MPS")
@@ -269,15 +278,131 @@ def test_window_can_be_narrowed_but_not_widened(family: Folder) -> None:
         Encoder.load(folder, window=3)
 
 
-def test_wrapping_a_model_gives_the_same_vectors_and_its_fingerprint_follows_its_weights(family: Folder) -> None:
-    model = hf.AutoModel.from_pretrained(family("bert")).eval()
+def wrapped(family: Folder, **changes: Any) -> tuple[Any, Encoder]:
+    model = hf.AutoModel.from_pretrained(family("bert"), **changes)
+    return model, Encoder.wrap(model, hf.AutoTokenizer.from_pretrained(family("bert")), name="mine", checkpoint="10")
+
+
+def test_wrapping_a_model_gives_the_same_vectors(family: Folder) -> None:
+    np.testing.assert_array_equal(vectors(wrapped(family)[1], TEXTS), vectors(Encoder.load(str(family("bert"))), TEXTS))
+
+
+def test_a_model_in_training_is_read_without_dropout_and_left_in_training(family: Folder) -> None:
+    model, encoder = wrapped(family)
+    model.train()
+    np.testing.assert_array_equal(vectors(encoder, TEXTS), vectors(Encoder.load(str(family("bert"))), TEXTS))
+    assert model.training
+
+
+def test_a_model_with_a_head_is_read_below_its_head(family: Folder) -> None:
+    model = hf.AutoModelForTokenClassification.from_pretrained(family("bert"), num_labels=2)
+    encoder = Encoder.wrap(model, hf.AutoTokenizer.from_pretrained(family("bert")), name="mine")
+    np.testing.assert_array_equal(vectors(encoder, TEXTS), vectors(Encoder.load(str(family("bert"))), TEXTS))
+
+
+def test_fingerprint_follows_the_weights_whether_wrapped_or_loaded(family: Folder) -> None:
+    loaded = Encoder.load(str(family("bert")))
+    assert loaded.fingerprint == resolve(str(family("bert"))).fingerprint
+    for model, encoder in (wrapped(family), (loaded.model, loaded)):
+        before = encoder.fingerprint
+        assert encoder.fingerprint == before
+        with torch.no_grad():
+            next(model.parameters())[0, 0] += 1e-3
+        assert encoder.fingerprint != before
+
+
+def test_fingerprint_of_a_wrapped_model_follows_its_configuration_but_not_the_tokenizers_mood(family: Folder) -> None:
+    model, encoder = wrapped(family)
+    before = encoder.fingerprint
+    vectors(encoder, TEXTS)  # sets truncation
+    encoder.tokenizer(["a", "b c"], padding=True)
+    assert encoder.fingerprint == before
+    assert wrapped(family)[1].fingerprint == before
+    model.config.hidden_act = "relu"
+    assert encoder.fingerprint != before
+
+
+def test_wrapping_leaves_the_callers_tokenizer_alone(family: Folder) -> None:
     tokenizer = hf.AutoTokenizer.from_pretrained(family("bert"))
-    before = Encoder.wrap(model, tokenizer, name="mine", checkpoint="10")
-    np.testing.assert_array_equal(vectors(before, TEXTS), vectors(Encoder.load(str(family("bert"))), TEXTS))
-    with torch.no_grad():
-        next(model.parameters())[0, 0] += 1e-3
-    after = Encoder.wrap(model, tokenizer, name="mine", checkpoint="20")
-    assert before.fingerprint != after.fingerprint
+    before = tokenizer.backend_tokenizer.to_str()
+    vectors(Encoder.wrap(hf.AutoModel.from_pretrained(family("bert")), tokenizer, name="mine"), TEXTS)
+    assert tokenizer.backend_tokenizer.to_str() == before
+
+
+def other_model(family: Folder, tmp_path: Path, model: Any) -> str:
+    folder = shutil.copytree(family("bert"), tmp_path / "other")
+    model.save_pretrained(folder)
+    return str(folder)
+
+
+def test_an_encoder_that_ignores_padding_is_refused(family: Folder, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    config = hf.FNetConfig(
+        vocab_size=400, hidden_size=32, num_hidden_layers=2, intermediate_size=64, tpu_short_seq_length=8
+    )
+    with pytest.raises(InputError, match="encoder other takes padding for text"):
+        Encoder.load(other_model(family, tmp_path, hf.FNetModel(config)))
+
+
+def test_an_encoder_that_shortens_the_sequence_is_refused(family: Folder, tmp_path: Path) -> None:
+    config = hf.FunnelConfig(vocab_size=400, block_sizes=[1, 1], d_model=32, n_head=2, d_head=16, d_inner=64)
+    with pytest.raises(InputError, match="encoder other (changes length or width between layers|cannot be)"):
+        Encoder.load(other_model(family, tmp_path, hf.FunnelBaseModel(config)))
+
+
+def test_a_tokenizer_with_more_tokens_than_the_model_is_refused(family: Folder, tmp_path: Path) -> None:
+    config = hf.BertConfig.from_pretrained(family("bert"), vocab_size=50)
+    with pytest.raises(InputError, match="encoder other has a tokenizer with more tokens than the model"):
+        Encoder.load(other_model(family, tmp_path, hf.BertModel(config)))
+
+
+def test_a_model_that_is_no_language_model_is_refused(family: Folder, tmp_path: Path) -> None:
+    config = hf.ViTConfig(
+        hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64, image_size=8, patch_size=4
+    )
+    with pytest.raises(InputError, match="the model of encoder other cannot be used"):
+        Encoder.load(other_model(family, tmp_path, hf.ViTModel(config)))
+
+
+def test_a_slow_tokenizer_is_refused(family: Folder) -> None:
+    with pytest.raises(InputError, match="a slow tokenizer arrived; expected a fast one"):
+        Encoder.wrap(hf.AutoModel.from_pretrained(family("bert")), hf.ByT5Tokenizer(), name="mine")
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("config.json", "[1]", "config.json holds a list; expected a JSON object"),
+        (
+            "config.json",
+            '{"model_type": "bert", "num_hidden_layers": "many"}',
+            "encoder odd cannot be used: .*num_hidden_layers",
+        ),
+        ("config.json", '{"model_type": "nonsense"}', "the (model|tokenizer) of encoder odd cannot be used"),
+        ("tokenizer.json", "{}", "the tokenizer of encoder odd cannot be used"),
+    ],
+)
+def test_odd_files_are_refused(family: Folder, tmp_path: Path, file: str, content: str, message: str) -> None:
+    folder = shutil.copytree(family("bert"), tmp_path / "odd")
+    (folder / file).write_text(content)
+    with pytest.raises(InputError, match=message):
+        Encoder.load(str(folder))
+
+
+def test_an_odd_index_of_shards_is_refused(family: Folder, tmp_path: Path) -> None:
+    folder = shutil.copytree(family("bert"), tmp_path / "odd")
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors.index.json").write_text('{"weight_map": ["a"]}')
+    with pytest.raises(InputError, match="has no weight_map; download the encoder again"):
+        resolve(str(folder))
+
+
+def test_code_that_is_trusted_is_part_of_the_fingerprint(family: Folder, tmp_path: Path) -> None:
+    folder = remote_code(family, tmp_path)
+    before, untrusted = (resolve(str(folder), trust_remote_code=trust).fingerprint for trust in (True, False))
+    (folder / "own.py").write_text((folder / "own.py").read_text() + "\n")
+    assert resolve(str(folder), trust_remote_code=True).fingerprint != before
+    assert resolve(str(folder)).fingerprint == untrusted
 
 
 def test_embedded_encoder_is_the_default() -> None:

@@ -23,6 +23,7 @@ from closerlook.representations.extract import choose_layers, extract
 from closerlook.representations.space import Space
 from closerlook.representations.store import Store
 from closerlook.tasks.task import Annotated, Task, Unit
+from tests.encoders.families import save_family
 
 SENTENCES = [
     ("The", "unbelievable", "lamp", "lights", "the", "room"),
@@ -176,21 +177,35 @@ def test_only_missing_layers_are_computed(monkeypatch: pytest.MonkeyPatch) -> No
     "change",
     [
         {"pool": "first"},
-        {"window": 16},
+        {"window": 8},
         {"dtype": "bfloat16"},
+        {"layers": 2},
+        {"split": "test"},
         {"encoder": "random:bert-tiny"},
-        {"seed": 1, "encoder": "random:bert-tiny"},
+        {"task": task("pair")},
     ],
 )
 def test_whatever_changes_the_vectors_is_kept_apart(own_store: Path, change: dict[str, Any]) -> None:
-    extract(
-        **({"encoder": EMBEDDED} | {k: v for k, v in change.items() if k == "encoder"}), task=task("token"), layers=1
-    )
-    before = len(list(Store(own_store).entries()))
-    options = {"encoder": EMBEDDED, "task": task("token"), "layers": 1} | change
-    extract(**options)
-    grown = len(list(Store(own_store).entries())) - before
-    assert grown == (0 if change == {"encoder": "random:bert-tiny"} else 1)
+    options: dict[str, Any] = {"encoder": EMBEDDED, "task": task("token"), "layers": 1}
+    (first,) = extract(**options)
+    (other,) = extract(**options | change)
+    assert len(list(Store(own_store).entries())) == 2
+    assert first.X.shape != other.X.shape or not np.allclose(first.X, other.X)
+
+
+def test_random_weights_of_another_seed_are_kept_apart(own_store: Path) -> None:
+    first, other = (extract("random:bert-tiny", task("token"), layers=1, seed=seed)[0] for seed in (0, 1))
+    assert len(list(Store(own_store).entries())) == 2
+    assert (first.provenance.seed, other.provenance.seed) == (0, 1)
+    assert not np.allclose(first.X, other.X)
+
+
+def test_an_encoder_whose_weights_changed_is_not_served_its_old_vectors() -> None:
+    loaded = Encoder.load(EMBEDDED)
+    before = extract(loaded, task("token"), layers=2)[0].X.copy()
+    with torch.no_grad():
+        loaded.model.encoder.layer[1].output.dense.bias += 1
+    assert not np.allclose(extract(loaded, task("token"), layers=2)[0].X, before)
 
 
 def test_a_damaged_space_is_computed_again(own_store: Path) -> None:
@@ -210,12 +225,21 @@ def test_a_loaded_encoder_may_be_given() -> None:
     np.testing.assert_array_equal(by_object.X, by_name.X)
 
 
-def test_a_long_text_is_read_in_windows_and_nothing_is_dropped() -> None:
+def test_a_long_text_is_read_in_windows_and_every_word_gets_its_own_vector() -> None:
     words = tuple(SENTENCES[i % 4][i % 2] for i in range(300))
     made = Task.build("long", "token", {"train": [(words, [((i,), "A") for i in range(300)])]})
     (space,) = extract(EMBEDDED, made, layers="last", window=64)
-    assert space.n == 300
-    assert (np.abs(space.X).sum(axis=1) > 0).all()
+    loaded = Encoder.load(EMBEDDED, window=64)
+    aligned = loaded.align([words])
+    assert len(aligned.windows) > 5
+    for i in range(0, 300, 7):
+        tokens = range(aligned.word_first[i], aligned.word_stop[i])
+        pieces = []
+        for t in tokens:
+            with torch.no_grad():
+                states = loaded.hidden_states([aligned.windows[aligned.token_window[t]]])
+            pieces.append(states[-1][0, aligned.token_column[t]].numpy())
+        np.testing.assert_allclose(space.X[i], np.mean(pieces, axis=0), atol=CLOSE)
 
 
 def test_the_same_task_twice_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -335,7 +359,16 @@ def test_a_target_without_subword_names_its_sentence() -> None:
 
 @pytest.mark.parametrize(
     ("layers", "chosen"),
-    [("all", [0, 1, 2]), ("last", [2]), ("0,2", [0, 2]), ("0-1", [0, 1]), (1, [1]), ([2, 0, 2], [0, 2])],
+    [
+        ("all", [0, 1, 2]),
+        ("last", [2]),
+        ("0,2", [0, 2]),
+        ("0-1", [0, 1]),
+        (1, [1]),
+        ([2, 0, 2], [0, 2]),
+        (np.int64(1), [1]),
+        (np.arange(2), [0, 1]),
+    ],
 )
 def test_layers_may_be_named_in_many_ways(layers: Any, chosen: list[int]) -> None:
     assert choose_layers(layers, 2, "bert-tiny") == chosen
@@ -350,6 +383,8 @@ def test_layers_may_be_named_in_many_ways(layers: Any, chosen: list[int]) -> Non
         ("", "layers '' requested"),
         ([], "no layer requested; bert-base has layers 0 to 12"),
         ("4-2", "no layer requested"),
+        ("0-99999999999", "layer 99999999999 requested"),
+        ([0.5], r"layers \[0.5\] requested"),
     ],
 )
 def test_impossible_layers_are_refused(layers: Any, message: str) -> None:
@@ -373,3 +408,31 @@ def test_impossible_pooling_is_refused(unit: Unit, pool: str, message: str) -> N
 def test_public_extract_is_this_one() -> None:
     assert closerlook.extract is extract
     assert closerlook.Space is Space
+
+
+def test_paths_may_be_given_as_paths(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("text,label\nwhat a day,good\n")
+    (space,) = extract(resolve(EMBEDDED).folder, tmp_path / "t.csv", layers=0)
+    assert (space.n, space.provenance.encoder, space.provenance.task) == (1, "bert-tiny", "t")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"task": []}, "no task arrived"),
+        ({"split": []}, "no split requested; task t has train, test"),
+        ({"encoder": Encoder.load(EMBEDDED), "window": 16}, "given with a loaded encoder"),
+        ({"encoder": Encoder.load(EMBEDDED), "dtype": "float16"}, "given with a loaded encoder"),
+    ],
+)
+def test_contradictory_requests_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        extract(**{"task": task("token")} | options)
+
+
+def test_a_model_without_classification_token_takes_the_mean(tmp_path: Path) -> None:
+    folder = save_family("gpt2", tmp_path / "gpt2")
+    (space,) = extract(str(folder), task("sentence"), layers="last")
+    assert space.provenance.pool == "mean"
+    with pytest.raises(InputError, match="pool cls requested; this encoder has no classification token, use mean"):
+        extract(str(folder), task("sentence"), pool="cls")

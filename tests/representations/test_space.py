@@ -274,3 +274,14 @@ def test_provenance_of_a_newer_version_is_read_as_far_as_it_is_known() -> None:
 def test_title_says_what_a_space_is() -> None:
     assert MADE.title() == "bert-tiny · toy-pos/train · layer 2 · mean"
     assert Provenance().title() == "? · ?/? · layer ? · ?"
+
+
+def test_a_misspelt_provenance_is_refused() -> None:
+    with pytest.raises(InputError, match="provenance tsak is unknown"):
+        Space.from_arrays([[1.0]], ["a"], tsak="x")
+
+
+def test_a_split_that_would_leave_the_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"split '../../evil' cannot be part of a file's name"):
+        Space.from_arrays([[1.0]], ["a"], split="../../evil").save(tmp_path / "a" / "b")
+    assert list(tmp_path.iterdir()) == []

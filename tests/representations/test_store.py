@@ -6,6 +6,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import filelock
 import numpy as np
@@ -210,10 +211,16 @@ def test_gc_sweeps_abandoned_work_but_not_work_that_is_held_or_fresh(store: Stor
     for path in [stray, *(store.root / "work").rglob("*")]:
         if "fresh" not in str(path):
             os.utime(path, (1.0, 1.0))
+    for name in ("old", "held", "fresh"):
+        lock = store.root / "work" / f"{name}.lock"
+        lock.touch()
+        os.utime(lock, (1.0, 1.0))
     with filelock.FileLock(f"{store.root / 'work' / 'held'}.lock"):
+        assert sorted(item.path.name for item in store.gc(dry_run=True)) == [".x.123.part", "old"]
+        assert (store.root / "work" / "old").exists()
         swept = store.gc()
     assert sorted(item.path.name for item in swept) == [".x.123.part", "old"]
-    assert (store.root / "work" / "held").exists()
+    assert sorted(path.name for path in (store.root / "work").iterdir()) == ["fresh", "fresh.lock", "held", "held.lock"]
 
 
 def test_entries_describe_the_spaces(store: Store) -> None:
@@ -245,3 +252,33 @@ def test_a_space_in_use_survives_gc(store: Store) -> None:
     assert store.get(KEY) is None
     assert isinstance(space, Space)
     assert space.X.sum() == 12
+
+
+def test_a_file_that_cannot_be_opened_is_not_taken_for_damaged(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = put(store)
+    plain = Path.open
+
+    def refusing(self: Path, *args: Any, **kwargs: Any) -> Any:
+        if self == file:
+            raise PermissionError(13, "Permission denied")
+        return plain(self, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "open", refusing)
+    assert list(store.verify()) == [(file, "cannot be read: Permission denied")]
+    assert store.gc() == []
+    assert file.exists()
+    with pytest.raises(WorkError, match="is in the store but cannot be read: Permission denied"):
+        store.get(KEY)
+
+
+def test_a_space_keeps_one_file_open(store: Store) -> None:
+    put(store)
+    before = len(os.listdir("/proc/self/fd"))
+    spaces = [store.get(KEY) for _ in range(20)]
+    assert len(os.listdir("/proc/self/fd")) - before <= 20
+    assert all(space is not None for space in spaces)
+
+
+def test_facts_that_cannot_be_kept_are_no_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    Store(tmp_path / "file" / "store").remember(KEY, Facts(layers=2, width=8, window=64, has_cls=True))

@@ -168,3 +168,9 @@ def test_an_empty_label_is_refused_after_good_ones() -> None:
 def test_a_task_prints_in_one_short_line() -> None:
     assert repr(weather(train=[RAIN], test=[RAIN])) == "Task('weather', token, 2 labels, train 2, test 2)"
     assert repr(weather().splits[0]) == "Split('train', 1 texts, 2 examples)"
+
+
+@pytest.mark.parametrize("split", ["", " ", "..", "../evil", "a/b", "a\\b", "a\0"])
+def test_a_split_name_that_is_no_plain_word_is_refused(split: str) -> None:
+    with pytest.raises(InputError, match="task t: split name .* arrived; expected a plain word"):
+        Task.build("t", "token", {split: [RAIN]})

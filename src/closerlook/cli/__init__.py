@@ -49,7 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
     try:
-        code = app([argument for argument in given if argument != "--debug"], standalone_mode=False)
+        rest = [argument for argument in given if argument != "--debug"]
+        code = app(rest, prog_name="closerlook", standalone_mode=False)
         code = code if isinstance(code, int) else 0
         if code == 130:
             raise KeyboardInterrupt  # typer has caught it and says so in this way

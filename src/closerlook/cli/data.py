@@ -5,20 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Option, Typer
+from typer import Argument, Context, Option, Typer, echo
 
 from closerlook.errors import InputError
 
 app = Typer(
     help="Get the corpora of the named tasks from their official sources.",
     epilog="Example: closerlook data get pos --data ./data",
-    no_args_is_help=True,
+    invoke_without_command=True,
 )
 
 
 @app.callback()
-def group() -> None:
+def group(context: Context) -> None:
     """Get the corpora of the named tasks from their official sources."""
+    if context.invoked_subcommand is None:
+        echo(context.get_help())
 
 
 @app.command(epilog="Example: closerlook data get trec-50 --data ./data")

@@ -85,6 +85,8 @@ def extract(
         raise InputError("no task given; pass --task NAME (see `closerlook tasks`) or --task FILE")
     if out_format not in SUFFIXES:
         raise InputError(f"out format {out_format!r} is unknown; expected {', '.join(SUFFIXES)}")
+    if out is not None and out.exists() and not out.is_dir():
+        raise InputError(f"--out {out} is a file; expected a folder, existing or new")
     show_notes()
     start = time.perf_counter()
     reading = {
@@ -137,10 +139,16 @@ def _splits(split: list[str] | None) -> str | list[str]:
 
 
 def _refuse_homonyms(tasks: list[Task]) -> None:
-    names = [task.name for task in tasks]
+    """Tasks whose files would have the same name are refused before any work."""
+    names = [_plain(task.name) for task in tasks]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise InputError(f"two tasks are called {twice}; extract them one at a time, with --name")
+
+
+def _plain(name: object) -> str:
+    """A name as part of a file's name."""
+    return re.sub(r"[^\w.+-]+", "_", str(name))
 
 
 def _file(space: Space, out: Path | None, form: str) -> Path | None:
@@ -153,7 +161,7 @@ def _file(space: Space, out: Path | None, form: str) -> Path | None:
         if form == "directprobe"
         else [made.encoder, made.task, made.split, f"layer{made.layer}"]
     )
-    return out / ("-".join(re.sub(r"[^\w.+-]+", "_", str(part)) for part in parts) + SUFFIXES[form])
+    return out / ("-".join(map(_plain, parts)) + SUFFIXES[form])
 
 
 def _row(space: Space) -> list[object]:

@@ -6,18 +6,25 @@ import time
 from pathlib import Path
 from typing import Annotated
 
-from typer import Option, Typer
+from typer import Context, Option, Typer, echo
 
 from closerlook.errors import WorkError
 
 app = Typer(
     help="Look into, check and tidy the store of vectors.",
     epilog="Example: closerlook store ls",
-    no_args_is_help=True,
+    invoke_without_command=True,
 )
 Where = Annotated[
     Path | None, Option("--store", help="The store's folder.", envvar="CLOSERLOOK_STORE", show_envvar=True)
 ]
+
+
+@app.callback()
+def group(context: Context) -> None:
+    """Look into, check and tidy the store of vectors."""
+    if context.invoked_subcommand is None:
+        echo(context.get_help())
 
 
 @app.command(epilog="Example: closerlook store ls --json")

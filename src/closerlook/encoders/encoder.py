@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -11,9 +14,10 @@ import numpy as np
 import torch
 import xxhash
 from numpy.typing import NDArray
+from torch.nn.functional import pad
 
 from closerlook.encoders.alignment import Aligned, Ints, Slots, Text, align, pool
-from closerlook.encoders.loading import choose_device, load_model, load_tokenizer, window_limit
+from closerlook.encoders.loading import choose_device, load_model, load_tokenizer, one_line, window_limit
 from closerlook.encoders.source import Facts, Source, choose_dtype, resolve
 from closerlook.errors import InputError
 
@@ -26,13 +30,13 @@ class Encoder:
     """A loaded encoder. `Encoder.load` reads one; `Encoder.wrap` takes a model that is in memory already."""
 
     name: str
-    fingerprint: str
     model: Any
     tokenizer: Any
     device: torch.device
     facts: Facts
     checkpoint: str | None = None
     seed: int | None = None
+    read: tuple[str, int] | None = None  # fingerprint of the files it was read from, and the state it was in then
 
     @classmethod
     def load(
@@ -70,20 +74,38 @@ class Encoder:
         tokenizer = load_tokenizer(source, trust_remote_code)
         model = load_model(source, precision, trust_remote_code).to(where)
         facts = examine(source.name, model, tokenizer, window)
-        return cls(source.name, source.fingerprint, model, tokenizer, where, facts, source.revision, source.random_seed)
+        read = (source.fingerprint, _state_number(model))
+        return cls(source.name, model, tokenizer, where, facts, source.revision, source.random_seed, read)
 
     @classmethod
     def wrap(
         cls, model: Any, tokenizer: Any, *, name: str, checkpoint: str | None = None, window: int | None = None
     ) -> Encoder:
-        """An encoder around a model in memory, where and as it is; its fingerprint is that of its present weights."""
-        digest = xxhash.xxh3_128(tokenizer.backend_tokenizer.to_str().encode())
-        for key, value in sorted(model.state_dict().items()):
+        """An encoder around a model in memory, where and as it is; of a model with a head, the part below the head.
+
+        The tokenizer is copied, so that the caller's keeps its own padding and truncation.
+        """
+        model = model.get_base_model() if hasattr(model, "get_base_model") else model  # PEFT's own wrapping
+        model = getattr(model, "base_model", model)
+        if not getattr(tokenizer, "is_fast", False):
+            raise InputError(
+                f"encoder {name}: a slow tokenizer arrived; expected a fast one, which tells where words are"
+            )
+        tokenizer = copy.deepcopy(tokenizer)
+        facts = examine(name, model, tokenizer, window)
+        return cls(name, model, tokenizer, next(model.parameters()).device, facts, checkpoint)
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the files it was read from; of its present configuration, weights and tokenizer once they were changed."""
+        if self.read is not None and self.read[1] == _state_number(self.model):
+            return self.read[0]
+        rules = json.loads(self.tokenizer.backend_tokenizer.to_str()) | {"truncation": None, "padding": None}
+        digest = xxhash.xxh3_128(json.dumps([rules, self.model.config.to_dict()], default=str).encode())
+        for key, value in sorted(self.model.state_dict().items()):
             digest.update(f"{key}:{value.dtype}:{tuple(value.shape)}\n".encode())
             digest.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
-        facts = examine(name, model, tokenizer, window)
-        device = next(model.parameters()).device
-        return cls(name, digest.hexdigest(), model, tokenizer, device, facts, checkpoint)
+        return digest.hexdigest()
 
     @property
     def dtype(self) -> str:
@@ -118,36 +140,59 @@ class Encoder:
         rank[order] = np.arange(len(order))
         by_rank = np.argsort(rank[slots.window], kind="stable")
         entry_rank = rank[slots.window][by_rank]
-        for start, stop in _batches(sizes[order], batch_tokens or BATCH_TOKENS.get(self.device.type, 8192)):
+        for start, stop in batches(sizes[order], batch_tokens or BATCH_TOKENS.get(self.device.type, 8192)):
             entries = by_rank[slice(*np.searchsorted(entry_rank, (start, stop)))]
             if len(entries) == 0:
                 continue
             numbers, slot = np.unique(slots.slot[entries], return_inverse=True)
             window = rank[slots.window[entries]] - start
             part = Slots(len(numbers), window, slots.column[entries], slot, slots.weight[entries])
-            with torch.inference_mode():
+            with _evaluating(self.model):
                 states = self.hidden_states([aligned.windows[i] for i in order[start:stop]])
                 vectors = pool([states[layer] for layer in layers], part)
             yield numbers, vectors.cpu().numpy()
 
 
 def examine(name: str, model: Any, tokenizer: Any, window: int | None) -> Facts:
-    """What an extraction must know of a model, seen from one short forward pass."""
+    """What an extraction must know of a model, seen from two short forward passes, one of them padded."""
     limit = window_limit(model, tokenizer)
     least = tokenizer.num_special_tokens_to_add() + 4
     if window is not None and not least <= window <= limit:
         raise InputError(f"window {window} requested; encoder {name} reads {least} to {limit} tokens at a time")
-    ids = torch.tensor([tokenizer("a word")["input_ids"]], device=next(model.parameters()).device)
-    with torch.inference_mode():
-        states = _states(model, ids, torch.ones_like(ids))
+    with one_line(name, "model"):
+        words = align(tokenizer, ["a word"], limit)
+        ids = torch.tensor(words.windows, device=next(model.parameters()).device)
+        if max(tokenizer.get_vocab().values()) >= model.get_input_embeddings().num_embeddings:
+            raise InputError(
+                f"encoder {name} has a tokenizer with more tokens than the model; they are of different models"
+            )
+        with _evaluating(model):
+            states = _states(model, ids, torch.ones_like(ids))
+            padded = _states(model, pad(ids, (0, 3)), pad(torch.ones_like(ids), (0, 3)))[-1][:, : ids.shape[1]]
     if len({tuple(state.shape) for state in states}) != 1:
         raise InputError(f"encoder {name} changes length or width between layers; such encoders cannot be read")
+    if not torch.allclose(states[-1].float(), padded.float(), atol=0.05, rtol=0.05):
+        raise InputError(f"encoder {name} takes padding for text (it ignores the attention mask); it cannot be read")
     return Facts(
-        layers=len(states) - 1,
-        width=states[0].shape[2],
-        window=window or limit,
-        has_cls=bool((align(tokenizer, ["a word"], limit).cls >= 0).all()),
+        layers=len(states) - 1, width=states[0].shape[2], window=window or limit, has_cls=bool((words.cls >= 0).all())
     )
+
+
+@contextmanager
+def _evaluating(model: Any) -> Iterator[None]:
+    """No dropout and no gradients inside the block; the model is left in the mode it was in."""
+    training = model.training
+    model.eval()
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        model.train(training)
+
+
+def _state_number(model: Any) -> int:
+    """A number that grows whenever a weight is changed in place."""
+    return sum(value._version for value in (*model.parameters(), *model.buffers()))
 
 
 def _states(model: Any, ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -155,7 +200,7 @@ def _states(model: Any, ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Te
     return (*output.hidden_states[:-1], output.last_hidden_state)  # some models leave the final norm out of the former
 
 
-def _batches(sizes: Ints, budget: int) -> Iterator[tuple[int, int]]:
+def batches(sizes: Ints, budget: int) -> Iterator[tuple[int, int]]:
     """Ranges of windows, longest first, whose padded size stays within the budget; at least one window each."""
     start = 0
     while start < len(sizes):

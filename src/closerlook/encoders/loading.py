@@ -27,7 +27,7 @@ def choose_device(name: str) -> torch.device:
     except RuntimeError:
         raise InputError(f"device {name!r} is unknown; expected auto, cuda, cuda:N, mps or cpu") from None
     count = torch.cuda.device_count()
-    if not found.get(device.type, True) or (device.type == "cuda" and (device.index or 0) >= count):
+    if not found.get(device.type, False) or (device.type == "cuda" and (device.index or 0) >= count):
         have = ", ".join(kind for kind, there in found.items() if there)
         raise InputError(f"device {name} requested; torch {torch.__version__} sees {have} here (CUDA devices: {count})")
     return device
@@ -38,13 +38,12 @@ def load_tokenizer(source: Source, trust_remote_code: bool) -> Any:
     from transformers import AutoTokenizer
 
     folder = source.adapter if source.adapter and (source.adapter / "tokenizer.json").is_file() else source.folder
-    with _one_line(source, "tokenizer"):
+    with one_line(source.name, "tokenizer"):
         tokenizer = AutoTokenizer.from_pretrained(str(folder), use_fast=True, trust_remote_code=trust_remote_code)
     if not tokenizer.is_fast:
         raise InputError(
             f"encoder {source.name} has no fast tokenizer, which tells where each subword lies in the text"
         )
-    tokenizer.truncation_side = "right"
     return tokenizer
 
 
@@ -52,7 +51,7 @@ def load_model(source: Source, dtype: torch.dtype, trust_remote_code: bool) -> A
     """The bare model (no head) in evaluation mode, on the CPU."""
     from transformers import AutoConfig, AutoModel
 
-    with _one_line(source, "model"):
+    with one_line(source.name, "model"):
         config = AutoConfig.from_pretrained(str(source.folder), trust_remote_code=trust_remote_code)
         if source.random_seed is not None:
             with torch.random.fork_rng(devices=[]):
@@ -108,35 +107,51 @@ def _adapt(model: Any, source: Source) -> Any:
             f"encoder {source.name} is a PEFT adapter; install it with `pip install closerlook[peft]`"
         ) from None
     folder = str(source.adapter)
-    with _one_line(source, "adapter"):
+    with one_line(source.name, "adapter"):
         config = peft.PeftConfig.from_pretrained(folder, inference_mode=True)
         if config.is_prompt_learning:
             raise InputError(
-                f"adapter {source.name} is of kind {config.peft_type}; only those that change weights can be read"
+                f"adapter {source.name} is a {config.peft_type}; only those that change weights can be read"
             )
         config.task_type = config.modules_to_save = None  # heads are not looked at
         weights = {
             key.replace(f"base_model.model.{model.base_model_prefix}.", "base_model.model."): value
             for key, value in peft.utils.load_peft_weights(folder, device="cpu").items()
         }
+        _replace_whole_modules(model, source, weights)
         adapted = peft.PeftModel(model, config)
         known = set(peft.get_peft_model_state_dict(adapted))
-        used = {key: value for key, value in weights.items() if key in known}
-        if set(used) != known:
+        lacking = known - set(weights)
+        if lacking:
             raise InputError(
-                f"adapter {source.name} was made for another encoder: {len(known - set(used))} of its {len(known)} "
+                f"adapter {source.name} was made for another encoder: {len(lacking)} of its {len(known)} "
                 f"weights are missing for {source.folder.name}"
             )
-        peft.set_peft_model_state_dict(adapted, used)
+        peft.set_peft_model_state_dict(adapted, {key: weights[key] for key in known})
         return adapted.merge_and_unload()
 
 
+def _replace_whole_modules(model: Any, source: Source, weights: dict[str, torch.Tensor]) -> None:
+    """The modules that were trained whole beside the adapter (`modules_to_save`) put into the model."""
+    own = model.state_dict()
+    whole = {key.removeprefix("base_model.model."): value for key, value in weights.items() if "lora_" not in key}
+    whole = {key: value for key, value in whole.items() if key in own}
+    misfit = next((key for key, value in whole.items() if value.shape != own[key].shape), None)
+    if misfit is not None:
+        raise InputError(
+            f"adapter {source.name} brings {misfit} of shape {tuple(whole[misfit].shape)}, which does not fit"
+        )
+    model.load_state_dict(whole, strict=False)
+
+
 @contextmanager
-def _one_line(source: Source, part: str) -> Iterator[None]:
+def one_line(name: str, part: str) -> Iterator[None]:
     """transformers' reports and bars kept quiet, and its failures turned into one line."""
+    from huggingface_hub.errors import StrictDataclassError
     from safetensors import SafetensorError
     from transformers.utils import logging
 
+    others = (SafetensorError, StrictDataclassError)
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
@@ -145,28 +160,17 @@ def _one_line(source: Source, part: str) -> Iterator[None]:
     except CloserLookError:
         raise
     except MemoryError:
-        raise WorkError(
-            f"encoder {source.name} does not fit into memory; choose a smaller one or another --dtype"
-        ) from None
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        ImportError,
-        RuntimeError,
-        SafetensorError,
-    ) as error:
+        raise WorkError(f"encoder {name} does not fit into memory; choose a smaller one or another --dtype") from None
+    except torch.OutOfMemoryError:
+        raise WorkError(f"encoder {name} does not fit into the device's memory; try --device cpu") from None
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, ImportError, RuntimeError, *others) as error:
         reason = " ".join(str(error).split())
         if "trust_remote_code" in reason:
             raise InputError(
-                f"encoder {source.name} needs code that comes with it; read that code and pass --trust-remote-code "
+                f"encoder {name} needs code that comes with it; read that code and pass --trust-remote-code "
                 "(trust_remote_code=True) if you trust it"
             ) from None
-        raise InputError(
-            f"the {part} of encoder {source.name} cannot be loaded from {source.folder}: {reason}"
-        ) from error
+        raise InputError(f"the {part} of encoder {name} cannot be used: {reason} ({type(error).__name__})") from error
     finally:
         logging.set_verbosity(verbosity)
         if bars:

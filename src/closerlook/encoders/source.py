@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -16,7 +17,7 @@ from closerlook.errors import InputError, WorkError
 EMBEDDED = "bert-tiny"
 """The encoder that comes with the package, and the default."""
 
-DTYPES = ("float32", "float16", "bfloat16", "float64")
+DTYPES = ("float32", "float16", "bfloat16")
 LARGE = 1_000_000_000
 """From this many 16-bit weights on an encoder counts as large, see `choose_dtype`."""
 
@@ -90,18 +91,18 @@ def resolve(name: str, *, seed: int = 0, allow_pickle: bool = False, trust_remot
     >>> resolve("bert-tiny").folder.name
     'bert-tiny'
     """
-    if not name.strip():
-        raise InputError("an empty encoder name arrived; expected a folder, a hub id or random:ID")
+    if not name.removeprefix("random:").strip():
+        raise InputError(f"encoder {name!r} names nothing; expected a folder, a hub id or random:ID")
     if name.startswith("random:"):
         return _randomised(name, seed, trust_remote_code)
     folder, revision = _locate(name, weights=True, code=trust_remote_code)
-    if (folder / "adapter_config.json").is_file() and not (folder / "config.json").is_file():
+    if (folder / "adapter_config.json").is_file():
         return _adapted(name, folder, revision, allow_pickle, trust_remote_code)
-    weights, pickled = _weights(name, folder, revision, allow_pickle)
+    weights, pickled = _weights(name, folder, allow_pickle)
     return Source(
         name=_label(name, folder),
         folder=folder,
-        fingerprint=_fingerprint([*_described(name, folder), *weights]),
+        fingerprint=_fingerprint([*_described(name, folder, trust_remote_code), *weights]),
         revision=revision,
         pickled=pickled,
         half_parameters=sum(_half_parameters(file) for file in weights if file.suffix == ".safetensors"),
@@ -115,23 +116,29 @@ def _randomised(name: str, seed: int, trust_remote_code: bool) -> Source:
     return Source(
         name=f"random:{_label(base, folder)}",
         folder=folder,
-        fingerprint=_fingerprint(_described(base, folder), drawn_by),
+        fingerprint=_fingerprint(_described(base, folder, trust_remote_code), drawn_by),
         revision=revision,
         random_seed=seed,
     )
 
 
 def _adapted(name: str, folder: Path, revision: str | None, allow_pickle: bool, trust_remote_code: bool) -> Source:
+    if (folder / "config.json").is_file():
+        raise InputError(f"encoder {name} holds both a model and an adapter; put the adapter into a folder of its own")
     config = read_json(folder / "adapter_config.json")
     base_name = config.get("base_model_name_or_path")
     if not isinstance(base_name, str) or not base_name:
         raise InputError(f"adapter {name}: adapter_config.json names no base_model_name_or_path; add the base encoder")
+    if config.get("revision") and base_name != EMBEDDED and not os.path.isdir(base_name):
+        base_name = f"{base_name}@{config['revision']}"
+    if os.path.isfile(os.path.join(base_name, "adapter_config.json")):
+        raise InputError(f"adapter {name} stands on another adapter ({base_name}); merge that one into its model first")
     base = resolve(base_name, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code)
     weights = folder / "adapter_model.safetensors"
     if not weights.is_file():
         weights = folder / "adapter_model.bin"
         _refuse_pickle(name, weights, allow_pickle)
-    files = [folder / "adapter_config.json", weights]
+    files = [folder / "adapter_config.json", *_tokenizer_files(folder), weights]
     return replace(
         base,
         name=_label(name, folder),
@@ -146,21 +153,24 @@ def _locate(name: str, *, weights: bool, code: bool) -> tuple[Path, str | None]:
     """The folder that holds the encoder's files, and the revision asked for; fetched from the hub if need be."""
     if name == EMBEDDED:
         return Path(__file__).parent / "embedded" / EMBEDDED, None
-    folder = Path(name).expanduser()
-    if folder.is_dir():
+    folder = Path(os.path.expanduser(name))
+    if os.path.isdir(folder):
         return folder.resolve(), None
-    if folder.exists():
+    if os.path.exists(folder):
         raise InputError(f"encoder {name} is a file; expected the folder it lies in")
     repository, _, revision = name.partition("@")
     if name.startswith((".", "/", "~")) or repository.count("/") > 1:
         raise InputError(
             f"encoder {name}: there is no such folder; expected a folder, a hub id (owner/name) or random:ID"
         )
-    return _snapshot(name, repository, revision or None, weights=weights, code=code), revision or None
+    return _snapshot(name, weights=["*.safetensors"] * weights, code=code), revision or None
 
 
-def _snapshot(name: str, repository: str, revision: str | None, *, weights: bool, code: bool) -> Path:
-    """The hub repository's top-level files in the local cache, downloaded first where they are not there."""
+def _snapshot(name: str, *, weights: Sequence[str], code: bool) -> Path:
+    """The hub repository's top-level files in the local cache, downloaded first where they are not there.
+
+    weights: patterns of weight files to fetch besides configuration and tokenizer.
+    """
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import (
         GatedRepoError,
@@ -171,9 +181,12 @@ def _snapshot(name: str, repository: str, revision: str | None, *, weights: bool
         RevisionNotFoundError,
     )
 
-    patterns = ["*.json", "*.txt", "*.model"] + ["*.safetensors"] * weights + ["*.py"] * code
+    repository, _, revision = name.partition("@")
+    patterns = ["*.json", "*.txt", "*.model", *weights] + ["*.py"] * code
     try:
-        return Path(snapshot_download(repository, revision=revision, allow_patterns=patterns, ignore_patterns="*/*"))
+        return Path(
+            snapshot_download(repository, revision=revision or None, allow_patterns=patterns, ignore_patterns="*/*")
+        )
     except GatedRepoError:
         raise InputError(f"encoder {name} is gated; accept its terms on the hub and run `hf auth login`") from None
     except RevisionNotFoundError:
@@ -192,18 +205,14 @@ def _snapshot(name: str, repository: str, revision: str | None, *, weights: bool
         ) from None
 
 
-def _weights(name: str, folder: Path, revision: str | None, allow_pickle: bool) -> tuple[list[Path], bool]:
+def _weights(name: str, folder: Path, allow_pickle: bool) -> tuple[list[Path], bool]:
     """The weight files, and whether they are pickled."""
     files = _sharded(folder, "model.safetensors")
     if files:
         return files, False
     files = _sharded(folder, "pytorch_model.bin")
-    if not files and allow_pickle and not Path(name).expanduser().is_dir():
-        from huggingface_hub import snapshot_download
-
-        repository = name.partition("@")[0]
-        snapshot_download(repository, revision=revision, allow_patterns="pytorch_model*", ignore_patterns="*/*")
-        files = _sharded(folder, "pytorch_model.bin")
+    if not files and allow_pickle and not os.path.isdir(os.path.expanduser(name)):
+        files = _sharded(_snapshot(name, weights=["pytorch_model*.bin"], code=False), "pytorch_model.bin")
     _refuse_pickle(name, files[0] if files else folder / "pytorch_model.bin", allow_pickle)
     return files, True
 
@@ -225,19 +234,28 @@ def _sharded(folder: Path, name: str) -> list[Path]:
     index = folder / f"{name}.index.json"
     if not index.is_file():
         return []
-    shards = sorted({folder / str(file) for file in dict(read_json(index).get("weight_map", {})).values()})
+    listed = read_json(index).get("weight_map")
+    if not isinstance(listed, dict):
+        raise InputError(f"{index} has no weight_map; download the encoder again")
+    shards = sorted({folder / str(file) for file in listed.values()})
     missing = [shard.name for shard in shards if not shard.is_file()]
     if missing:
         raise InputError(f"{index} lists {', '.join(missing)}, which is missing; download the encoder again")
     return [index, *shards]
 
 
-def _described(name: str, folder: Path) -> list[Path]:
-    """Configuration and tokenizer files."""
+def _described(name: str, folder: Path, trust_remote_code: bool) -> list[Path]:
+    """Configuration and tokenizer files, and the code that comes with them if it is trusted."""
     config = folder / "config.json"
     if not config.is_file():
         raise InputError(f"encoder {name}: no config.json in {folder}; expected a Hugging Face model folder")
-    return [config, *(folder / file for file in TOKENIZER_FILES if (folder / file).is_file())]
+    read_json(config)
+    code = sorted(folder.glob("*.py")) if trust_remote_code else []
+    return [config, *_tokenizer_files(folder), *code]
+
+
+def _tokenizer_files(folder: Path) -> list[Path]:
+    return [folder / file for file in TOKENIZER_FILES if (folder / file).is_file()]
 
 
 def read_json(file: Path) -> dict[str, Any]:
@@ -290,4 +308,4 @@ def _size(shape: Iterable[int]) -> int:
 
 def _label(name: str, folder: Path) -> str:
     """How the encoder is called in tables: a folder by its last part, a hub id as it is."""
-    return folder.name if Path(name).expanduser().is_dir() else name
+    return folder.name if os.path.isdir(os.path.expanduser(name)) else name

@@ -23,6 +23,8 @@ PROVENANCE = "provenance"
 def save(space: Space, folder: Path) -> None:
     """The folder's files for this split and layer written; those of other splits and layers stay."""
     split, layer = space.provenance.split or "train", space.provenance.layer or 0
+    if split != Path(split).name:
+        raise InputError(f"split {split!r} cannot be part of a file's name; rename it, or use .npz")
     unfit = next((label for label in space.labels if label != " ".join(label.split())), None)
     if unfit is not None:
         raise InputError(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+import operator
+import os
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
@@ -53,11 +55,11 @@ class Wanted:
 
 
 def extract(
-    encoder: str | Encoder = EMBEDDED,
-    task: str | Task | Sequence[str | Task] = "toy-pos",
+    encoder: str | Path | Encoder = EMBEDDED,
+    task: str | Path | Task | Sequence[str | Path | Task] = "toy-pos",
     *,
     split: str | Sequence[str] = "train",
-    layers: str | int | Sequence[int] = "all",
+    layers: str | int | Iterable[int] = "all",
     pool: str = "auto",
     data: str | Path | None = None,
     store: Store | str | Path | None = None,
@@ -81,8 +83,13 @@ def extract(
     >>> [space.X.shape for space in extract("bert-tiny", "toy-question", split="test", layers="last")]
     [(86, 128)]
     """
-    several = [task] if isinstance(task, str | Task) else task
-    tasks = [open_task(one, data) if isinstance(one, str) else one for one in several]
+    several = [task] if isinstance(task, str | os.PathLike | Task) else task
+    tasks = [one if isinstance(one, Task) else open_task(os.fspath(one), data) for one in several]
+    if not tasks:
+        raise InputError("no task arrived; expected a name, a path or a Task")
+    encoder = os.fspath(encoder) if isinstance(encoder, os.PathLike) else encoder
+    if not isinstance(encoder, str) and (device, dtype, window) != ("auto", "auto", None):
+        raise InputError("device, dtype or window given with a loaded encoder; give them to Encoder.load instead")
     asked = _asked(encoder, device, dtype, seed=seed, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code)
     kept = store if isinstance(store, Store) else Store(store)
     facts = asked.facts(kept, window)
@@ -106,36 +113,34 @@ def extract(
     return tuple(_named(found[want.key(layer)], want, layer) for want in wanted for layer in chosen)
 
 
-def choose_layers(layers: str | int | Sequence[int], last: int, encoder: str) -> list[int]:
+def choose_layers(layers: str | int | Iterable[int], last: int, encoder: str) -> list[int]:
     """The layer numbers asked for, in ascending order.
 
     >>> choose_layers("0,2-4", 12, "bert-base")
     [0, 2, 3, 4]
     """
-    if layers == "all":
-        return list(range(last + 1))
+    if isinstance(layers, str) and layers in {"all", "last"}:
+        return list(range(last + 1)) if layers == "all" else [last]
     try:
-        numbers = [last] if layers == "last" else _numbers(layers)
-    except ValueError:
+        ranges = _ranges(layers)
+    except (ValueError, TypeError):
         raise InputError(f"layers {layers!r} requested; expected all, last, or numbers such as 0,2-4") from None
-    wrong = next((number for number in numbers if not 0 <= number <= last), None)
+    wrong = next((end for ends in ranges for end in ends if not 0 <= end <= last), None)
     if wrong is not None:
         raise InputError(f"layer {wrong} requested; {encoder} has layers 0 to {last}")
-    if not numbers:
+    chosen = {layer for first, end in ranges for layer in range(first, end + 1)}
+    if not chosen:
         raise InputError(f"no layer requested; {encoder} has layers 0 to {last}")
-    return sorted(set(numbers))
+    return sorted(chosen)
 
 
-def _numbers(layers: str | int | Sequence[int]) -> list[int]:
-    if isinstance(layers, int):
-        return [layers]
-    if not isinstance(layers, str):
-        return [int(layer) for layer in layers]
-    numbers: list[int] = []
-    for part in layers.split(","):
-        first, _, stop = part.partition("-")
-        numbers += range(int(first), int(stop or first) + 1)
-    return numbers
+def _ranges(layers: str | int | Iterable[int]) -> list[tuple[int, int]]:
+    """First and last of each run of layers."""
+    if isinstance(layers, str):
+        parts = [part.partition("-") for part in layers.split(",")]
+        return [(int(first), int(end or first)) for first, _, end in parts]
+    numbers = layers if isinstance(layers, Iterable) else [layers]
+    return [(operator.index(number),) * 2 for number in numbers]
 
 
 def choose_pool(pool: str, unit: Unit, *, has_cls: bool) -> str:
@@ -253,7 +258,10 @@ def _wanted(known: Provenance, facts: Facts, task: Task, split: Split, pool: str
 def _splits(task: Task, split: str | Sequence[str]) -> tuple[Split, ...]:
     if split == "all":
         return task.splits
-    return tuple(task.split(name) for name in dict.fromkeys([split] if isinstance(split, str) else split))
+    names = dict.fromkeys([split] if isinstance(split, str) else split)
+    if not names:
+        raise InputError(f"no split requested; task {task.name} has {', '.join(part.name for part in task.splits)}")
+    return tuple(task.split(name) for name in names)
 
 
 def _named(space: Space | None, want: Wanted, layer: int) -> Space:

@@ -59,7 +59,10 @@ def load(path: Path, split: str = "train", layer: int | None = None) -> Space:
     if path.suffix == ".npz":
         return _load_npz(path)
     if path.suffix == ".safetensors":
-        return _load_safetensors(path)
+        try:
+            return _load_safetensors(path)
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
     raise InputError(f"{path} ends in {path.suffix or 'no suffix'}; expected .npz, .safetensors or a folder")
 
 
@@ -88,17 +91,21 @@ def sealed(start: bytes, X: NDArray[np.float32], y: NDArray[np.int32]) -> bytes:
 
 
 def open_mapped(path: Path) -> tuple[Space, dict[str, str]]:
-    """The space in a safetensors file of ours, memory-mapped and checked against its checksum, with its metadata."""
+    """The space in a safetensors file of ours, memory-mapped and checked against its checksum, with its metadata.
+
+    X and y share one map, since each map keeps a file open. An `OSError` says nothing about the file's content.
+    """
     start, entries = read_header(path)
     try:
         meta = entries["__metadata__"]
         n, d = entries["X"]["shape"]
         labels, provenance = tuple(json.loads(meta["labels"])), Provenance.from_dict(json.loads(meta["provenance"]))
-        X = np.memmap(path, dtype="<f4", mode="r", offset=len(start), shape=(n, d))
-        y = np.memmap(path, dtype="<i4", mode="r", offset=len(start) + 4 * n * d, shape=(n,))
         unwritten = UNWRITTEN.join(start.decode("latin-1").rsplit(meta[CHECKSUM], 1)).encode("latin-1")
-        whole = path.stat().st_size == len(start) + 4 * n * d + 4 * n and sealed(unwritten, X, y) == start
-    except (KeyError, ValueError, TypeError, AttributeError, OSError, OverflowError):
+        whole = path.stat().st_size == len(start) + 4 * n * d + 4 * n
+        data = np.memmap(path, dtype=np.uint8, mode="r", offset=len(start)) if whole else np.empty(0, np.uint8)
+        X, y = data[: 4 * n * d].view("<f4").reshape(n, d), data[4 * n * d :].view("<i4")
+        whole = whole and sealed(unwritten, X, y) == start
+    except (KeyError, ValueError, TypeError, AttributeError, OverflowError):
         whole = False
     if not whole:
         raise TornFileError(f"{path} is torn or was altered: it does not match its checksum; make it again")
@@ -107,14 +114,13 @@ def open_mapped(path: Path) -> tuple[Space, dict[str, str]]:
 
 def read_header(path: Path) -> tuple[bytes, dict[str, Any]]:
     """A safetensors file up to where its data starts, and the entries written there."""
+    with path.open("rb") as stream:
+        size = stream.read(8)
+        length = int.from_bytes(size, "little")
+        text = stream.read(length) if length <= LONGEST_HEADER else b""
     try:
-        with path.open("rb") as stream:
-            size = stream.read(8)
-            text = (
-                stream.read(int.from_bytes(size, "little")) if int.from_bytes(size, "little") <= LONGEST_HEADER else b""
-            )
         entries = json.loads(text)
-    except (OSError, ValueError, RecursionError, MemoryError):
+    except (ValueError, RecursionError):
         entries = None
     if not isinstance(entries, dict):
         raise TornFileError(f"{path} is torn or not a safetensors file; make it again")

@@ -97,7 +97,10 @@ class Space:
                 f"X has {len(vectors)} rows and y has {len(names)} labels; expected one label for each row"
             )
         labels, codes = np.unique(names, return_inverse=True)
-        return cls(vectors, codes.astype(np.int32), tuple(map(str, labels)), Provenance.from_dict(provenance))
+        unknown = sorted(set(provenance) - {field.name for field in fields(Provenance)})
+        if unknown:
+            raise InputError(f"provenance {', '.join(unknown)} is unknown; see closerlook.Provenance")
+        return cls(vectors, codes.astype(np.int32), tuple(map(str, labels)), Provenance(**provenance))
 
     def save(self, path: str | Path) -> Path:
         """The file or folder written: `.npz`, `.safetensors`, or a folder as the released DirectProbe reads it."""

@@ -73,15 +73,15 @@ class Store:
     def get(self, key: str) -> Space | None:
         """The space under that key, memory-mapped and checked; None if there is none or it is damaged."""
         path = self._path("spaces", key, ".safetensors")
-        if not path.is_file():
-            return None
         try:
-            space, meta = open_mapped(path)
-            if meta.get("key") != key:
-                raise TornFileError(f"{path} holds another space than its name says")
+            space = _checked(path)
+        except FileNotFoundError:
+            return None
         except TornFileError as error:
             log.warning("%s; it will be computed again", str(error).split(";")[0])
             return None
+        except OSError as error:
+            raise WorkError(f"{path} is in the store but cannot be read: {error.strerror or error}") from None
         with suppress(OSError):  # a store that one may only read
             os.utime(path)
         return space
@@ -95,8 +95,8 @@ class Store:
             return None
 
     def remember(self, key: str, facts: Facts) -> None:
-        """Facts kept under that key."""
-        with replacing(self._path("facts", key, ".json")) as stream:
+        """Facts kept under that key, if the store may be written to."""
+        with suppress(WorkError), replacing(self._path("facts", key, ".json")) as stream:
             stream.write(json.dumps({"facts": asdict(facts), "checksum": content_key(asdict(facts))}).encode())
 
     @contextmanager
@@ -143,31 +143,37 @@ class Store:
 
     def entries(self) -> Iterator[Entry]:
         """Every space in the store, by its header alone; damaged ones are left to `verify`."""
-        for path in sorted((self.root / "spaces").glob("*/*.safetensors")):
+        for path in self._files():
             try:
                 _, parts = read_header(path)
                 n, d = parts["X"]["shape"]
                 provenance = Provenance.from_dict(json.loads(parts["__metadata__"]["provenance"]))
                 stat = path.stat()
-            except (TornFileError, KeyError, ValueError, TypeError, FileNotFoundError):
+            except (TornFileError, KeyError, ValueError, TypeError, OSError):
                 continue
             yield Entry(path.stem, path, stat.st_size, stat.st_mtime, n, d, provenance)
 
     def verify(self) -> Iterator[tuple[Path, str | None]]:
         """Every file in the store, read whole, and what is wrong with it (None: nothing)."""
-        for path in sorted((self.root / "spaces").glob("*/*.safetensors")):
+        for path in self._files():
             try:
-                _, meta = open_mapped(path)
-                yield path, None if meta.get("key") == path.stem else "holds another space than its name says"
+                _checked(path)
+                yield path, None
+            except FileNotFoundError:
+                continue  # swept by somebody else meanwhile
             except TornFileError as error:
                 yield path, str(error).removeprefix(f"{path} ").split(";")[0]
+            except OSError as error:
+                yield path, f"cannot be read: {error.strerror or error}"
 
     def gc(
         self, *, unused_days: float | None = None, max_bytes: int | None = None, dry_run: bool = False
     ) -> list[Swept]:
-        """What was swept: damaged files, abandoned work, and spaces long unused or over the size, oldest first."""
-        swept = [Swept(path, path.stat().st_size, problem) for path, problem in self.verify() if problem]
-        swept += self._abandoned()
+        """What was swept: damaged files, abandoned work, and spaces long unused or over the size, oldest first.
+
+        A file that cannot be read is not known to be damaged, and stays.
+        """
+        swept = list(self._damaged())
         kept = sorted(self.entries(), key=lambda entry: entry.used)
         kept = [entry for entry in kept if entry.path not in {item.path for item in swept}]
         total = sum(entry.size for entry in kept)
@@ -181,25 +187,61 @@ class Store:
                 total -= entry.size
         if not dry_run:
             for item in swept:
-                shutil.rmtree(item.path) if item.path.is_dir() else item.path.unlink(missing_ok=True)
-        return swept
+                item.path.unlink(missing_ok=True)
+        return swept + list(self._sweep_work(dry_run))
 
-    def _abandoned(self) -> Iterator[Swept]:
-        """Work and files under way that no living process holds, a day after they were last touched."""
-        for path in [*(self.root / "work").glob("*"), *self.root.rglob(f".*{PART}")]:
-            lock = filelock.FileLock(f"{path}.lock", timeout=0)
-            newest = max((file.stat().st_mtime for file in [path, *path.rglob("*")]), default=0.0)
-            if path.suffix == ".lock" or time.time() - newest < ABANDONED:
-                continue
+    def _damaged(self) -> Iterator[Swept]:
+        for path in self._files():
             try:
-                with lock:
-                    size = sum(file.stat().st_size for file in [path, *path.rglob("*")] if file.is_file())
-                    yield Swept(path, size, "left behind by an interrupted run")
-            except filelock.Timeout:
+                _checked(path)
+            except TornFileError as error:
+                size = path.stat().st_size if path.exists() else 0
+                yield Swept(path, size, str(error).removeprefix(f"{path} ").split(";")[0])
+            except OSError:
                 continue
+
+    def _sweep_work(self, dry_run: bool) -> Iterator[Swept]:
+        """Work and files under way that no living process holds, a day after they were last touched."""
+        reason = "left behind by an interrupted run"
+        for part in [path for path in self.root.rglob(f".*{PART}") if _age(path) > ABANDONED]:
+            yield Swept(part, part.stat().st_size, reason)
+            if not dry_run:
+                part.unlink(missing_ok=True)
+        for lock_file in (self.root / "work").glob("*.lock"):
+            folder = lock_file.with_suffix("")
+            if _age(lock_file, folder, *folder.rglob("*")) <= ABANDONED:
+                continue
+            with suppress(filelock.Timeout), filelock.FileLock(lock_file, timeout=0):
+                if folder.exists():
+                    yield Swept(
+                        folder, sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()), reason
+                    )
+                if not dry_run:
+                    shutil.rmtree(folder, ignore_errors=True)
+                    lock_file.unlink(missing_ok=True)
+
+    def _files(self) -> list[Path]:
+        return sorted((self.root / "spaces").glob("*/*.safetensors"))
 
     def _path(self, kind: str, key: str, suffix: str) -> Path:
         return self.root / kind / key[:2] / f"{key}{suffix}"
+
+
+def _checked(path: Path) -> Space:
+    """The space in a file of the store, found to be what was written there under that name."""
+    space, meta = open_mapped(path)
+    if meta.get("key") != path.stem:
+        raise TornFileError(f"{path} holds another space than its name says")
+    return space
+
+
+def _age(*paths: Path) -> float:
+    """Seconds since any of them was last touched; those that are gone do not count."""
+    touched = 0.0
+    for path in paths:
+        with suppress(OSError):
+            touched = max(touched, path.stat().st_mtime)
+    return time.time() - touched
 
 
 def content_key(content: dict[str, Any]) -> str:

@@ -49,4 +49,6 @@ def _open_hub(name: str, options: dict[str, Any]) -> Task:
         raise InputError(f"{', '.join(unknown)} given with {name}; a hub dataset takes words, text and label")
     rest, _, revision = name.removeprefix(HUB).partition("@")
     dataset, _, config = rest.partition(":")
+    if not dataset:
+        raise InputError(f"task {name!r} names no dataset; expected hf:ID or hf:FOLDER")
     return read_hub(dataset, config=config or None, revision=revision or None, **options)
