@@ -25,7 +25,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Transformer
 
 import closerlook
-from closerlook.encoders.encoder import BATCH_TOKENS, Encoder, batches
+from closerlook.encoders.encoder import Encoder, batches
 from closerlook.tasks.task import Task
 
 
@@ -81,7 +81,7 @@ def _bare(encoder: Encoder, task: Task) -> Callable[[], object]:
     windows = sorted(encoder.align(sorted(set(task.split("train").texts))).windows, key=len, reverse=True)
     sizes = np.array([len(window) for window in windows])
     padded = []
-    for start, stop in batches(sizes, BATCH_TOKENS[encoder.device.type]):
+    for start, stop in batches(sizes, encoder.batch_tokens):
         ids = torch.zeros((stop - start, int(sizes[start])), dtype=torch.long)
         mask = torch.zeros_like(ids)
         for row, window in enumerate(windows[start:stop]):

@@ -70,7 +70,6 @@ def test_modules_that_need_torch_are_these() -> None:
         "closerlook.encoders.alignment",
         "closerlook.encoders.encoder",
         "closerlook.encoders.loading",
-        "closerlook.representations.forward",
     } == TORCH_MODULES
 
 

@@ -32,7 +32,7 @@ def vectors(encoder: Encoder, texts: list[Any], batch_tokens: int | None = None)
     slots = range_slots(aligned, aligned.word_first, aligned.word_stop, "mean")
     out = np.zeros((encoder.facts.layers + 1, slots.n, encoder.facts.width), dtype=np.float32)
     for numbers, part in encoder.pooled(aligned, slots, range(encoder.facts.layers + 1), batch_tokens):
-        out[:, numbers] += part
+        out[:, numbers] += np.stack(part)
     return out
 
 

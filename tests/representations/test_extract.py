@@ -266,7 +266,7 @@ def test_progress_ends_at_the_total() -> None:
 
 
 def test_an_interrupted_extraction_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(forward, "CHUNK", 30)
+    monkeypatch.setattr(forward, "CHUNK", 30 / 2048)
     monkeypatch.setattr(forward, "SECONDS", 0)
     whole = extract(EMBEDDED, task("pair"), store=tmp_path / "whole")
     passes = counted_passes(monkeypatch)
@@ -289,7 +289,7 @@ def test_an_interrupted_extraction_goes_on_where_it_stopped(monkeypatch: pytest.
 def test_a_part_that_was_altered_after_the_interruption_is_computed_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(forward, "CHUNK", 30)
+    monkeypatch.setattr(forward, "CHUNK", 30 / 2048)
     monkeypatch.setattr(forward, "SECONDS", 0)
     whole = extract(EMBEDDED, task("pair"), store=tmp_path / "whole")
 
@@ -311,7 +311,7 @@ KILLED = """
 import sys, time
 from closerlook.representations import forward
 from closerlook.representations.extract import extract
-forward.CHUNK, forward.SECONDS = 2000, 0.0
+forward.CHUNK, forward.SECONDS = 1, 0.0
 slow = float(sys.argv[2])
 extract("bert-tiny", "toy-pos", layers="all", store=sys.argv[1], progress=lambda done, total: time.sleep(slow))
 """

@@ -183,8 +183,8 @@ def cls_slots(aligned: Aligned, texts: Ints) -> Slots:
     return Slots(len(counts), window, aligned.cls[window], slot, (1.0 / counts).astype(np.float32)[slot])
 
 
-def pool(states: Sequence[torch.Tensor], slots: Slots) -> torch.Tensor:
-    """(layers, n, d) pooled vectors in float32 from each layer's hidden states (windows, length, d); differentiable."""
+def pool(states: Sequence[torch.Tensor], slots: Slots) -> list[torch.Tensor]:
+    """(n, d) pooled vectors in float32 for each layer's hidden states (windows, length, d); differentiable."""
     device, length = states[0].device, states[0].shape[1]
     order = np.argsort(slots.slot, kind="stable")
     row = torch.from_numpy((slots.window * length + slots.column)[order]).to(device)
@@ -192,12 +192,11 @@ def pool(states: Sequence[torch.Tensor], slots: Slots) -> torch.Tensor:
     weight = torch.from_numpy(slots.weight[order]).to(device)
     first = torch.from_numpy(np.searchsorted(slots.slot[order], np.arange(slots.n))).to(device)
     if device.type == "mps":  # which has no embedding_bag before torch 2.10
-        return torch.stack([add_rows(hidden.flatten(0, 1).float(), row, slot, weight, slots.n) for hidden in states])
-    bags = [
+        return [add_rows(hidden.flatten(0, 1).float(), row, slot, weight, slots.n) for hidden in states]
+    return [
         embedding_bag(row, hidden.flatten(0, 1).float(), first, mode="sum", per_sample_weights=weight)
         for hidden in states
     ]
-    return torch.stack(bags)
 
 
 def add_rows(table: torch.Tensor, row: torch.Tensor, slot: torch.Tensor, weight: torch.Tensor, n: int) -> torch.Tensor:

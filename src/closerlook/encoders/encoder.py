@@ -19,7 +19,7 @@ from torch.nn.functional import pad
 from closerlook.encoders.alignment import Aligned, Ints, Slots, Text, align, pool
 from closerlook.encoders.loading import choose_device, load_model, load_tokenizer, one_line, window_limit
 from closerlook.encoders.source import Facts, Source, choose_dtype, resolve
-from closerlook.errors import InputError
+from closerlook.errors import InputError, WorkError
 
 BATCH_TOKENS = {"cpu": 2048, "mps": 8192, "cuda": 32768}
 """Padded tokens in a batch: on a CPU small batches stay in cache, an accelerator wants large ones."""
@@ -112,6 +112,11 @@ class Encoder:
         """The precision it computes in."""
         return str(next(self.model.parameters()).dtype).removeprefix("torch.")
 
+    @property
+    def batch_tokens(self) -> int:
+        """How many padded tokens go into a batch unless somebody says otherwise."""
+        return BATCH_TOKENS.get(self.device.type, 8192)
+
     def align(self, texts: Sequence[Text]) -> Aligned:
         """The texts tokenized for this encoder, every word located."""
         return align(self.tokenizer, texts, self.facts.window)
@@ -128,8 +133,8 @@ class Encoder:
 
     def pooled(
         self, aligned: Aligned, slots: Slots, layers: Sequence[int], batch_tokens: int | None = None
-    ) -> Iterator[tuple[Ints, NDArray[np.float32]]]:
-        """Batch by batch, slot numbers (k,) and their vectors (layers, k, d); a slot's parts are to be added up.
+    ) -> Iterator[tuple[Ints, list[NDArray[np.float32]]]]:
+        """Batch by batch, slot numbers (k,) and for each layer their vectors (k, d); a slot's parts are to be added up.
 
         Windows go through the model in order of length, each batch padded to its longest only; pooling happens on the
         device, so that no more than one batch of hidden states exists at a time.
@@ -140,17 +145,20 @@ class Encoder:
         rank[order] = np.arange(len(order))
         by_rank = np.argsort(rank[slots.window], kind="stable")
         entry_rank = rank[slots.window][by_rank]
-        for start, stop in batches(sizes[order], batch_tokens or BATCH_TOKENS.get(self.device.type, 8192)):
+        for start, stop in batches(sizes[order], batch_tokens or self.batch_tokens):
             entries = by_rank[slice(*np.searchsorted(entry_rank, (start, stop)))]
             if len(entries) == 0:
                 continue
             numbers, slot = np.unique(slots.slot[entries], return_inverse=True)
             window = rank[slots.window[entries]] - start
-            part = Slots(len(numbers), window, slots.column[entries], slot, slots.weight[entries])
+            recipe = Slots(len(numbers), window, slots.column[entries], slot, slots.weight[entries])
             with _evaluating(self.model):
                 states = self.hidden_states([aligned.windows[i] for i in order[start:stop]])
-                vectors = pool([states[layer] for layer in layers], part)
-            yield numbers, vectors.cpu().numpy()
+                vectors = pool([states[layer] for layer in layers], recipe)
+                bad = [layer for layer, part in zip(layers, vectors, strict=True) if not part.sum().isfinite()]
+            if bad:
+                raise WorkError(f"encoder {self.name} gives NaN or infinity at layer {bad[0]} in {self.dtype}")
+            yield numbers, [part.cpu().numpy() for part in vectors]
 
 
 def examine(name: str, model: Any, tokenizer: Any, window: int | None) -> Facts:

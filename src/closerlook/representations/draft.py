@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,9 @@ from numpy.typing import NDArray
 from closerlook.errors import WorkError
 from closerlook.representations.files import header, sealed
 from closerlook.representations.space import Provenance
+
+MADV_POPULATE_WRITE = 23
+SMALL = 1 << 28
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +42,7 @@ class Draft:
             if fresh:
                 _allocate(path, start, size, y.astype("<i4"))
             X = np.memmap(path, dtype="<f4", mode="r+", offset=len(start), shape=(n, d))
+            _prefault(X)
         except OSError as error:
             path.unlink(missing_ok=True)
             raise WorkError(f"{path} cannot be written ({size:,} bytes): {error.strerror or error}") from None
@@ -50,6 +55,14 @@ class Draft:
         """
         with self.path.open("r+b") as stream:
             stream.write(sealed(self.start, self.X, self.y))
+
+
+def _prefault(X: NDArray[np.float32]) -> None:
+    """The map's pages made ready at once, which is faster than meeting them one by one; only where there are few."""
+    pages = getattr(X, "_mmap", None)
+    if pages is not None and X.nbytes <= SMALL:
+        with suppress(OSError, ValueError):  # Linux before 5.14 and other systems do not know the word
+            pages.madvise(MADV_POPULATE_WRITE)
 
 
 def _begun(path: Path, start: bytes, size: int) -> bool:

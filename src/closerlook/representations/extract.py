@@ -103,11 +103,18 @@ def extract(
     missing = {want: [layer for layer in chosen if found[want.key(layer)] is None] for want in once}
     missing = {want: absent for want, absent in missing.items() if absent}
     if missing:
+        import torch
+
         from closerlook.representations.forward import compute
 
         loaded = asked.loaded(window)
         log.info("%s", describe(loaded))
-        compute(loaded, missing, kept, batch_tokens, progress)
+        try:
+            compute(loaded, missing, kept, batch_tokens, progress)
+        except torch.OutOfMemoryError:
+            raise WorkError(
+                f"{loaded.device} is out of memory; pass a smaller --batch-tokens, or --device cpu"
+            ) from None
         for key in [want.key(layer) for want, absent in missing.items() for layer in absent]:
             found[key] = kept.get(key)
     return tuple(_named(found[want.key(layer)], want, layer) for want in wanted for layer in chosen)

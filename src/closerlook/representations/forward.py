@@ -10,26 +10,28 @@ import json
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import cast
 
 import numpy as np
-import torch
 import xxhash
-from numpy.typing import NDArray
 
 from closerlook.encoders.alignment import Aligned, Ints, Pool, Slots, Text
 from closerlook.encoders.encoder import Encoder
-from closerlook.errors import WorkError
 from closerlook.representations.atomic import replacing
 from closerlook.representations.draft import Draft
 from closerlook.representations.extract import Progress, Wanted
 from closerlook.representations.store import Store, content_key
 from closerlook.representations.targets import VECTORS, locate
 
-CHUNK = 1 << 16
-"""Characters of text that are tokenized at a time, and between two points where an extraction can be taken up again."""
+CHUNK = 16
+"""Characters of text, for each token of a batch, that are tokenized at a time: four batches or so.
+
+Between two such chunks an interrupted extraction can be taken up again.
+"""
 
 SECONDS = 2.0
 """How much work, at the most, is lost when the process is killed (one chunk may take longer)."""
@@ -71,19 +73,38 @@ def compute(
             for (want, layers), rank in zip(missing.items(), ranks, strict=True)
         ]
         resumable = all(not draft.fresh for job in jobs for draft in job.drafts.values())
-        journal = Journal(folder / "journal.json", keep=resumable)
-        done, total = 0, sum(len(job.order) for job in jobs)
-        for number, (start, stop) in enumerate(chunks(texts)):
-            if not journal.vouches(number, jobs, start, stop):
-                for finished in _fill(encoder, jobs, texts, (start, stop), batch_tokens):
-                    if progress:
-                        progress(min(total, done + finished), total)
-                journal.note(number, jobs, start, stop)
-            done += sum(len(job.examples(start, stop)[0]) for job in jobs)
-            if progress:
-                progress(done, total)
+        parts = list(chunks(texts, CHUNK * (batch_tokens or encoder.batch_tokens)))
+        journal = Journal(folder / "journal.json", jobs, parts if resumable else [])
+        done, total = _examples(jobs, parts[: len(journal.digests)]), _examples(jobs, parts)
+        for chunk, aligned in _ahead(encoder, texts, parts[len(journal.digests) :]):
+            for finished in _fill(encoder, jobs, aligned, chunk, batch_tokens):
+                if progress:
+                    progress(min(total, done + finished), total)
+            journal.note(chunk)
+            done += _examples(jobs, [chunk])
+        if progress:
+            progress(total, total)
         for draft in [draft for job in jobs for draft in job.drafts.values()]:
             store.commit(draft)
+
+
+def _examples(jobs: Sequence[Job], parts: Sequence[tuple[int, int]]) -> int:
+    return sum(len(job.examples(*chunk)[0]) for job in jobs for chunk in parts)
+
+
+def _ahead(
+    encoder: Encoder, texts: Sequence[Text], parts: Sequence[tuple[int, int]]
+) -> Iterator[tuple[tuple[int, int], Aligned]]:
+    """Each chunk with its texts aligned; beside an accelerator, the next one is aligned meanwhile."""
+    if encoder.device.type == "cpu":  # where the model needs every core itself: measured, it is slower ahead
+        yield from ((chunk, encoder.align(texts[slice(*chunk)])) for chunk in parts)
+        return
+    with ThreadPoolExecutor(1) as aside:
+        aligned = [aside.submit(encoder.align, texts[slice(*chunk)]) for chunk in parts[:1]]
+        for number, chunk in enumerate(parts):
+            ready = aligned.pop().result()
+            aligned += [aside.submit(encoder.align, texts[slice(*part)]) for part in parts[number + 1 : number + 2]]
+            yield chunk, ready
 
 
 def reading_order(wanted: Sequence[Wanted]) -> tuple[list[Text], list[Ints]]:
@@ -100,12 +121,12 @@ def reading_order(wanted: Sequence[Wanted]) -> tuple[list[Text], list[Ints]]:
     return texts, ranks
 
 
-def chunks(texts: Sequence[Text]) -> Iterator[tuple[int, int]]:
-    """Ranges of texts of about `CHUNK` characters each."""
+def chunks(texts: Sequence[Text], characters: float) -> Iterator[tuple[int, int]]:
+    """Ranges of texts of about that many characters each."""
     start = size = 0
     for i, text in enumerate(texts):
         size += _characters(text)
-        if size >= CHUNK or i == len(texts) - 1:
+        if size >= characters or i == len(texts) - 1:
             yield start, i + 1
             start, size = i + 1, 0
 
@@ -131,50 +152,32 @@ def _job(encoder: Encoder, want: Wanted, layers: Sequence[int], rank: Ints, fold
 
 
 def _fill(
-    encoder: Encoder, jobs: Sequence[Job], texts: Sequence[Text], chunk: tuple[int, int], batch_tokens: int | None
+    encoder: Encoder, jobs: Sequence[Job], aligned: Aligned, chunk: tuple[int, int], batch_tokens: int | None
 ) -> Iterator[int]:
     """The rows of one chunk computed and written; yields how many examples are done, batch by batch."""
     layers = sorted({layer for job in jobs for layer in job.drafts})
-    aligned = encoder.align(texts[slice(*chunk)])
     examples = [job.examples(*chunk)[0] for job in jobs]
     slots = _all_slots(jobs, aligned, *chunk)
     first_slot = np.cumsum(
         [0, *(len(rows) * VECTORS[job.want.task.unit] for job, rows in zip(jobs, examples, strict=True))]
     )
-    whole = (
-        len(aligned.windows) == len(aligned.text_tokens) - 1
-    )  # every text in one window, so every vector in one batch
+    whole = len(aligned.windows) == chunk[1] - chunk[0]  # every text in one window, so every vector in one batch
     if not whole:
         for job, rows in zip(jobs, examples, strict=True):
             for draft in job.drafts.values():
                 draft.X[rows] = 0
     done = 0
-    for numbers, vectors in _batches(encoder, aligned, slots, layers, batch_tokens):
+    for numbers, vectors in encoder.pooled(aligned, slots, layers, batch_tokens):
         for j, job in enumerate(jobs):
             part = slice(*np.searchsorted(numbers, first_slot[j : j + 2]))
             per_example = VECTORS[job.want.task.unit]
             place = numbers[part] - first_slot[j]
             rows = examples[j][place // per_example] * per_example + place % per_example
             for layer, draft in job.drafts.items():
-                X, found = draft.X.reshape(-1, encoder.facts.width), vectors[layers.index(layer), part]
+                X, found = draft.X.reshape(-1, encoder.facts.width), vectors[layers.index(layer)][part]
                 X[rows] = found if whole else X[rows] + found
             done += len(rows) // per_example
         yield done
-
-
-def _batches(
-    encoder: Encoder, aligned: Aligned, slots: Slots, layers: Sequence[int], batch_tokens: int | None
-) -> Iterator[tuple[Ints, NDArray[np.float32]]]:
-    """The encoder's batches, each checked to hold numbers."""
-    try:
-        for numbers, vectors in encoder.pooled(aligned, slots, layers, batch_tokens):
-            bad = [layer for layer, part in zip(layers, vectors, strict=True) if not np.isfinite(part).all()]
-            if bad:
-                where = f"layer {bad[0]} in {encoder.dtype}"
-                raise WorkError(f"encoder {encoder.name} gives NaN or infinity at {where}; try --dtype float32")
-            yield numbers, vectors
-    except torch.OutOfMemoryError:
-        raise WorkError(f"{encoder.device} is out of memory; pass a smaller --batch-tokens, or --device cpu") from None
 
 
 def _all_slots(jobs: Sequence[Job], aligned: Aligned, start: int, stop: int) -> Slots:
@@ -195,31 +198,33 @@ def _all_slots(jobs: Sequence[Job], aligned: Aligned, start: int, stop: int) -> 
 class Journal:
     """Which chunks are done, each vouched for by a checksum of its rows; written every few seconds."""
 
-    def __init__(self, path: Path, *, keep: bool) -> None:
+    def __init__(self, path: Path, jobs: Sequence[Job], parts: Sequence[tuple[int, int]]) -> None:
+        """The journal at that path, as far as the rows in the drafts still are what it says of these chunks."""
         self.path = path
-        self.digests: list[str] = []
+        self.jobs = jobs
         self.waiting: list[tuple[int, int]] = []
         self.written = time.monotonic()
-        if keep and path.is_file():
-            try:
-                self.digests = [str(digest) for digest in json.loads(path.read_bytes())]
-                log.info("an earlier run was interrupted; going on after %d finished parts", len(self.digests))
-            except (ValueError, TypeError):
-                path.unlink()
+        noted = _read_journal(path) if parts else []
+        sound = takewhile(lambda pair: pair[0] == _digest(jobs, *pair[1]), zip(noted, parts, strict=False))
+        self.digests = [digest for digest, _ in sound]
+        if self.digests:
+            log.info("an earlier run was interrupted; going on after %d of %d parts", len(self.digests), len(parts))
 
-    def vouches(self, number: int, jobs: Sequence[Job], start: int, stop: int) -> bool:
-        """Whether that chunk is done and its rows are still what was written."""
-        return number < len(self.digests) and self.digests[number] == _digest(jobs, start, stop)
-
-    def note(self, number: int, jobs: Sequence[Job], start: int, stop: int) -> None:
-        """That chunk put down as done; those after it no longer count, since they were not looked at."""
-        del self.digests[number - len(self.waiting) :]
-        self.waiting.append((start, stop))
+    def note(self, chunk: tuple[int, int]) -> None:
+        """That chunk put down as done."""
+        self.waiting.append(chunk)
         if time.monotonic() - self.written >= SECONDS:
-            self.digests += [_digest(jobs, *chunk) for chunk in self.waiting]
+            self.digests += [_digest(self.jobs, *finished) for finished in self.waiting]
             with replacing(self.path) as stream:
                 stream.write(json.dumps(self.digests).encode())
             self.waiting, self.written = [], time.monotonic()
+
+
+def _read_journal(path: Path) -> list[str]:
+    try:
+        return [str(digest) for digest in json.loads(path.read_bytes())]
+    except (OSError, ValueError, TypeError):
+        return []
 
 
 def _digest(jobs: Sequence[Job], start: int, stop: int) -> str:
