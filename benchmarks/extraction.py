@@ -1,6 +1,6 @@
 """Extraction against two peers in the same run, and its memory.
 
-    python benchmarks/extraction.py [--encoder FOLDER] [--task pos --data DIR] [--repeat 5]
+    python benchmarks/extraction.py [--encoder FOLDER] [--task pos --data DIR] [--repeat 5] [--speed-only]
 
 Times are the best of several interleaved rounds: other work on the machine only ever adds.
 bare        the same model's forward passes over the same padded batches, nothing kept
@@ -36,6 +36,7 @@ def main() -> None:
     parser.add_argument("--data")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--speed-only", action="store_true", help="leave the memory out")
     parser.add_argument("--memory-of", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.memory_of:
@@ -47,7 +48,8 @@ def main() -> None:
     print(f"{encoder.name} on {where}; {task.name}, {len(task.split('train'))} examples")
     speed(encoder, task, given.repeat)
     hit(given.encoder, task)
-    growth(given.encoder)
+    if not given.speed_only:
+        growth(given.encoder)
 
 
 def speed(encoder: Encoder, task: Task, repeat: int) -> None:
