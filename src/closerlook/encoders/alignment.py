@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -77,13 +77,14 @@ def align(tokenizer: Any, texts: Sequence[Text], window: int) -> Aligned:
 
 def _align(tokenizer: Any, words: Sequence[tuple[str, ...]], window: int) -> Aligned:
     capacity = window - tokenizer.num_special_tokens_to_add()
-    parts, window_text = _encode(tokenizer.backend_tokenizer, words, window, capacity // 4)
+    step = capacity - capacity // 4
+    parts, window_text = _encode(tokenizer.backend_tokenizer, words, capacity, step)
     windows = [part.ids for part in parts]
     row, column = _places(windows)
-    special = np.fromiter(chain.from_iterable(part.special_tokens_mask for part in parts), dtype=bool)
+    special = np.fromiter(chain.from_iterable(part.special for part in parts), dtype=bool)
     own = np.flatnonzero(~special)
     if len(windows) > len(words):
-        own = own[_most_context(row[own], window_text, capacity - capacity // 4)]
+        own = own[_most_context(row[own], window_text, step)]
 
     first_character = np.cumsum([0, *(sum(map(len, text)) + len(text) for text in words)])
     characters = chain.from_iterable(chain.from_iterable(part.offsets for part in parts))
@@ -106,13 +107,39 @@ def _align(tokenizer: Any, words: Sequence[tuple[str, ...]], window: int) -> Ali
     )
 
 
-def _encode(backend: Any, words: Sequence[tuple[str, ...]], window: int, shared: int) -> tuple[list[Any], Ints]:
-    """Every text's windows as the tokenizer encodes them, and the text each belongs to."""
-    backend.enable_truncation(window, stride=shared)
+class _Window(NamedTuple):
+    """What the model reads at a time: token ids, which of them are special, and each one's characters in the text."""
+
+    ids: list[int]
+    special: list[int]
+    offsets: list[tuple[int, int]]
+
+
+def _encode(backend: Any, words: Sequence[tuple[str, ...]], capacity: int, step: int) -> tuple[list[_Window], Ints]:
+    """Every text's windows, and the text each belongs to."""
+    backend.no_truncation()  # some releases of tokenizers lose all but the second window when they cut themselves
     backend.no_padding()
-    encoded = backend.encode_batch([" ".join(text) for text in words])
-    parts = [part for one in encoded for part in (one, *one.overflowing)]
-    return parts, np.repeat(np.arange(len(words)), [1 + len(one.overflowing) for one in encoded])
+    cut = [_cut(one, capacity, step) for one in backend.encode_batch([" ".join(text) for text in words])]
+    return list(chain.from_iterable(cut)), np.repeat(np.arange(len(words)), [len(windows) for windows in cut])
+
+
+def _cut(encoding: Any, capacity: int, step: int) -> list[_Window]:
+    """A tokenized text as windows of so many subwords, that many apart, each between the text's special tokens."""
+    whole = _Window(encoding.ids, encoding.special_tokens_mask, encoding.offsets)
+    own = whole.special.count(0)
+    if own <= capacity:
+        return [whole]
+    first = whole.special.index(0)
+    starts = range(first, first + own - capacity + step, step)
+    return [
+        _Window(
+            *(
+                [*part[:first], *part[start : min(start + capacity, first + own)], *part[first + own :]]
+                for part in whole
+            )
+        )
+        for start in starts
+    ]
 
 
 def _places(windows: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
