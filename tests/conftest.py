@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # read when huggingface_hub is imported, so it must be set before
+os.environ["CUDA_VISIBLE_DEVICES"] = ""  # the same numbers on every machine
 
 
 @pytest.fixture(autouse=True)
