@@ -352,8 +352,21 @@ def test_an_encoder_that_shortens_the_sequence_is_refused(family: Folder, tmp_pa
 
 def test_a_tokenizer_with_more_tokens_than_the_model_is_refused(family: Folder, tmp_path: Path) -> None:
     config = hf.BertConfig.from_pretrained(family("bert"), vocab_size=50)
-    with pytest.raises(InputError, match="encoder other has a tokenizer with more tokens than the model"):
+    with pytest.raises(
+        InputError, match=r"encoder other: the tokenizer gives token \d+, the model knows 50; they do not match"
+    ):
         Encoder.load(other_model(family, tmp_path, hf.BertModel(config)))
+
+
+def test_a_token_beyond_the_model_matters_only_where_it_occurs(family: Folder) -> None:
+    model = hf.AutoModel.from_pretrained(family("bert"))
+    tokenizer = hf.AutoTokenizer.from_pretrained(family("bert"))
+    tokenizer.add_tokens([f"<extra{i}>" for i in range(300)])
+    tokenizer.pad_token = "<extra299>"
+    encoder = Encoder.wrap(model, tokenizer, name="mine")
+    np.testing.assert_array_equal(vectors(encoder, TEXTS), vectors(Encoder.load(str(family("bert"))), TEXTS))
+    with pytest.raises(InputError, match=r"encoder mine: the tokenizer gives token \d+, the model knows 400"):
+        vectors(encoder, [("<extra299>",)])
 
 
 def test_a_model_that_is_no_language_model_is_refused(family: Folder, tmp_path: Path) -> None:

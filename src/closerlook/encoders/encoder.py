@@ -125,9 +125,10 @@ class Encoder:
         """Every layer's states (windows, length, d); layer 0 is the embedding output. Differentiable."""
         sizes = np.fromiter(map(len, windows), dtype=np.int64)
         mask = np.arange(max(1, sizes.max())) < sizes[:, None]
-        ids = np.full(mask.shape, self.tokenizer.pad_token_id or 0, dtype=np.int64)
+        ids = np.zeros(mask.shape, dtype=np.int64)  # padding is masked, so any token will do for it
         ids[mask] = np.fromiter(chain.from_iterable(windows), dtype=np.int64, count=sizes.sum())
         mask[:, 0] = True  # a model that is shown nothing at all gives NaN
+        _refuse_unknown(self.name, self.model, int(ids.max()))
         tokens, shown = torch.from_numpy(ids), torch.from_numpy(mask.astype(np.int64))
         return _states(self.model, tokens.to(self.device), shown.to(self.device))
 
@@ -170,10 +171,7 @@ def examine(name: str, model: Any, tokenizer: Any, window: int | None) -> Facts:
     with one_line(name, "model"):
         words = align(tokenizer, ["a word"], limit)
         ids = torch.tensor(words.windows, device=next(model.parameters()).device)
-        if max(tokenizer.get_vocab().values()) >= model.get_input_embeddings().num_embeddings:
-            raise InputError(
-                f"encoder {name} has a tokenizer with more tokens than the model; they are of different models"
-            )
+        _refuse_unknown(name, model, int(ids.max()))
         with _evaluating(model):
             states = _states(model, ids, torch.ones_like(ids))
             padded = _states(model, pad(ids, (0, 3)), pad(torch.ones_like(ids), (0, 3)))[-1][:, : ids.shape[1]]
@@ -184,6 +182,15 @@ def examine(name: str, model: Any, tokenizer: Any, window: int | None) -> Facts:
     return Facts(
         layers=len(states) - 1, width=states[0].shape[2], window=window or limit, has_cls=bool((words.cls >= 0).all())
     )
+
+
+def _refuse_unknown(name: str, model: Any, largest: int) -> None:
+    """A token beyond the embedding table would crash, on a GPU beyond repair."""
+    rows = model.get_input_embeddings().num_embeddings
+    if largest >= rows:
+        raise InputError(
+            f"encoder {name}: the tokenizer gives token {largest}, the model knows {rows}; they do not match"
+        )
 
 
 @contextmanager
