@@ -1,7 +1,7 @@
 """The forward passes of an extraction: each distinct text once, all layers and all tasks from the same pass.
 
-Vectors go straight into the store's files under way. After every chunk of text the journal notes a checksum of the
-rows that the chunk filled, so that an interrupted extraction goes on from the last chunk whose rows are still right.
+Vectors go straight into the store's files under way. Every few seconds the journal notes, for each finished chunk of
+text, a checksum of the rows that it filled, so that an interrupted extraction goes on after those that are still right.
 """
 
 from __future__ import annotations

@@ -36,6 +36,9 @@ FORMAT = 1
 ABANDONED = 24 * 3600.0
 """Seconds after which work that nobody holds is swept away by `gc`."""
 
+UNREADABLE = "cannot be read"
+"""How `verify` begins what it says of a file that it could not look into."""
+
 log = logging.getLogger("closerlook")
 
 
@@ -115,9 +118,7 @@ class Store:
                 folder = folder.with_name(f"{name}-{secrets.token_hex(4)}")
             folder.mkdir(exist_ok=True)
         except OSError as error:
-            raise WorkError(
-                f"store {self.root} cannot be written: {error.strerror}; set --store or CLOSERLOOK_STORE"
-            ) from None
+            raise self._unwritable(error) from None
         try:
             yield folder
         except BaseException:
@@ -137,9 +138,7 @@ class Store:
             draft.seal()
             os.replace(draft.path, final)
         except OSError as error:
-            raise WorkError(
-                f"store {self.root} cannot be written: {error.strerror}; set --store or CLOSERLOOK_STORE"
-            ) from None
+            raise self._unwritable(error) from None
 
     def entries(self) -> Iterator[Entry]:
         """Every space in the store, by its header alone; damaged ones are left to `verify`."""
@@ -164,7 +163,7 @@ class Store:
             except TornFileError as error:
                 yield path, str(error).removeprefix(f"{path} ").split(";")[0]
             except OSError as error:
-                yield path, f"cannot be read: {error.strerror or error}"
+                yield path, f"{UNREADABLE}: {error.strerror or error}"
 
     def gc(
         self, *, unused_days: float | None = None, max_bytes: int | None = None, dry_run: bool = False
@@ -173,7 +172,8 @@ class Store:
 
         A file that cannot be read is not known to be damaged, and stays.
         """
-        swept = list(self._damaged())
+        damaged = [(path, problem) for path, problem in self.verify() if problem and not problem.startswith(UNREADABLE)]
+        swept = [Swept(path, path.stat().st_size if path.exists() else 0, problem) for path, problem in damaged]
         kept = sorted(self.entries(), key=lambda entry: entry.used)
         kept = [entry for entry in kept if entry.path not in {item.path for item in swept}]
         total = sum(entry.size for entry in kept)
@@ -189,16 +189,6 @@ class Store:
             for item in swept:
                 item.path.unlink(missing_ok=True)
         return swept + list(self._sweep_work(dry_run))
-
-    def _damaged(self) -> Iterator[Swept]:
-        for path in self._files():
-            try:
-                _checked(path)
-            except TornFileError as error:
-                size = path.stat().st_size if path.exists() else 0
-                yield Swept(path, size, str(error).removeprefix(f"{path} ").split(";")[0])
-            except OSError:
-                continue
 
     def _sweep_work(self, dry_run: bool) -> Iterator[Swept]:
         """Work and files under way that no living process holds, a day after they were last touched."""
@@ -219,6 +209,9 @@ class Store:
                 if not dry_run:
                     shutil.rmtree(folder, ignore_errors=True)
                     lock_file.unlink(missing_ok=True)
+
+    def _unwritable(self, error: OSError) -> WorkError:
+        return WorkError(f"store {self.root} cannot be written: {error.strerror}; set --store or CLOSERLOOK_STORE")
 
     def _files(self) -> list[Path]:
         return sorted((self.root / "spaces").glob("*/*.safetensors"))
