@@ -3,21 +3,23 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
 READY := $(VENV)/.ready
+NATIVE := src/closerlook/geometry/native
+LIBRARY := $(NATIVE)/kernels.so
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 TOYS := --task toy-pos --task toy-dep --task toy-role --task toy-fxn --task toy-question
 
 .PHONY: study test test-slow lint format benchmark clean
 
-study: $(READY)  ## run the main job on the embedded encoder and tasks
+study: $(LIBRARY)  ## run the main job on the embedded encoder and tasks
 	$(BIN)/closerlook extract --encoder bert-tiny $(TOYS) --split all --out study/vectors
 
 test: lint  ## every check but the slow tests
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
-test-slow: $(READY)  ## the slow tests
+test-slow: $(LIBRARY)  ## the slow tests
 	$(BIN)/python -m pytest -m slow
 
-lint: $(READY)
+lint: $(LIBRARY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -26,15 +28,19 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-benchmark: $(READY)  ## speed and memory, as ratios against a peer in the same run
+benchmark: $(LIBRARY)  ## speed and memory, as ratios against a peer in the same run
 	$(BIN)/python benchmarks/extraction.py
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c "import sys; sys.exit('Python 3.11 or newer is needed, this is ' + sys.version.split()[0] if sys.version_info < (3, 11) else 0)"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) hatchling editables
+	$(PIP) hatchling
+	$(PIP) $$($(BIN)/python -c "import hatchling.build as b; print(*b.get_requires_for_build_editable())")  # a C compiler too, where there is none
 	$(PIP) --no-build-isolation -e ".[dev]"  # the build's own tools are pinned as well
 	touch $(READY)
 
+$(LIBRARY): hatch_build.py $(wildcard $(NATIVE)/*.[ch]) | $(READY)
+	$(BIN)/python hatch_build.py
+
 clean:
-	rm -rf $(VENV) study
+	rm -rf $(VENV) study $(LIBRARY)

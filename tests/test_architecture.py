@@ -10,13 +10,14 @@ import closerlook
 ROOT = Path(closerlook.__file__).parent
 LEVELS = [
     {"errors", "version"},
-    {"tasks", "encoders"},
-    {"representations"},
+    {"tasks", "encoders", "geometry"},
+    {"representations", "probes"},
     {"cli", "__init__", "__main__"},
 ]
 """From the ground up; a part may import from its own folder and from levels below."""
 
-TORCH_FREE = [*ROOT.glob("tasks/**/*.py"), *ROOT.glob("cli/*.py"), ROOT / "errors.py", ROOT / "encoders" / "source.py"]
+TORCH_FREE = [*ROOT.glob("tasks/**/*.py"), *ROOT.glob("geometry/*.py"), *ROOT.glob("cli/*.py"), ROOT / "errors.py"]
+TORCH_FREE += [ROOT / "encoders" / "source.py", ROOT / "probes" / "direct.py"]
 TORCH_FREE += [
     ROOT / "representations" / f"{name}.py" for name in ("space", "files", "directprobe", "store", "draft", "extract")
 ]

@@ -1,0 +1,93 @@
+"""Compile the C kernels of `closerlook.geometry` into one library: on installation, or by `python hatch_build.py`."""
+
+import importlib.util
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from packaging.tags import sys_tags
+
+ROOT = Path(__file__).resolve().parent
+NATIVE = ROOT / "src" / "closerlook" / "geometry" / "native"
+NAME = "kernels.so"  # on macOS too: ctypes does not mind
+# No -march=native: one build serves every machine of a kind. No fused multiply-add, no -ffast-math: rounds as written.
+FLAGS = shlex.split("-O3 -std=c11 -fPIC -shared -fopenmp-simd -ffp-contract=off -D_GNU_SOURCE -Wall -Wextra")
+LIBRARIES = ["-lm", "-lpthread"]
+COMPILERS = ["cc", "gcc", "clang"]
+ZIG = [sys.executable, "-m", "ziglang", "cc", "-mcpu=baseline"]  # zig's default is the processor it runs on
+
+
+class KernelBuild(BuildHookInterface[Any]):
+    """Puts the library into the wheel, or beside its sources for an editable installation."""
+
+    def dependencies(self) -> list[str]:
+        """A C compiler from PyPI, where the machine has none."""
+        return [] if installed_compiler() else ["ziglang"]
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile, and tag the wheel: any Python 3 (the library is loaded by ctypes), this platform only."""
+        library = compile_library()
+        build_data["artifacts"].append("/" + library.relative_to(ROOT).as_posix())
+        build_data["pure_python"] = False
+        # A plain linux tag, as hatchling's own: manylinux would promise more than this machine's libc keeps.
+        platform = next(tag.platform for tag in sys_tags() if not tag.platform.startswith(("manylinux", "musllinux")))
+        build_data["tag"] = f"py3-none-{platform}"
+
+
+def compile_library(native: Path = NATIVE) -> Path:
+    """The library of all C files in a folder, compiled unless nothing it is made from is newer."""
+    library = native / NAME
+    sources = sorted(native.glob("*.c"))
+    changed = max(file.stat().st_mtime_ns for file in [*sources, *native.glob("*.h"), Path(__file__)])
+    if library.exists() and library.stat().st_mtime_ns >= changed:
+        return library
+    if sys.platform == "win32":
+        raise SystemExit("closerlook: the C kernels build on Linux and macOS; on Windows install inside WSL")
+    with TemporaryDirectory(dir=native, prefix=NAME) as folder:  # a process that has the old library open keeps it
+        started = Path(folder).stat().st_mtime_ns
+        draft = Path(folder, NAME)
+        command = [*find_compiler(), *FLAGS, "-o", str(draft), *map(str, sources), *LIBRARIES]
+        if code := subprocess.run(command, check=False).returncode:
+            raise SystemExit(f"closerlook: compiling the C kernels failed (exit code {code}): {shlex.join(command)}")
+        os.utime(draft, ns=(started, started))  # a source saved while the compiler ran is newer
+        draft.replace(library)
+    return library
+
+
+def find_compiler() -> list[str]:
+    """The command that compiles C: the machine's own, else the one in the PyPI package `ziglang`."""
+    if command := installed_compiler():
+        return command
+    if importlib.util.find_spec("ziglang"):
+        return ZIG
+    raise SystemExit(
+        f"closerlook: no C compiler: CC is not set, none of {', '.join(COMPILERS)} on the PATH works, and ziglang "
+        "is not installed; run `apt install gcc libc6-dev` or `pip install ziglang`"
+    )
+
+
+def installed_compiler() -> list[str]:
+    """$CC, which may have arguments, else the first working one of `COMPILERS`; empty if there is none."""
+    if command := shlex.split(os.environ.get("CC", "")):
+        if not shutil.which(command[0]):
+            raise SystemExit(
+                f"closerlook: CC is '{shlex.join(command)}', but there is no such program; correct or unset CC"
+            )
+        return command
+    return next(([name] for name in COMPILERS if shutil.which(name) and works(name)), [])
+
+
+def works(compiler: str) -> bool:
+    """Whether it finds the C library's headers: Debian's bare gcc does not, nor macOS's cc without Xcode's tools."""
+    run = subprocess.run([compiler, "-E", "-"], input=b"#include <stdlib.h>", capture_output=True, check=False)
+    return run.returncode == 0
+
+
+if __name__ == "__main__":
+    compile_library()

@@ -1,0 +1,365 @@
+"""DirectProbe's clusters: the greedy of the method, exactly, and what keeps the clusters apart.
+
+`cluster` reads like the method: look for conflicts, test the labels as wholes, and merge greedily what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import combinations, pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from closerlook.errors import InputError
+from closerlook.geometry import kernels
+from closerlook.geometry.arrange import Arrangement, arrange, same_rows
+from closerlook.geometry.frame import Floats, Frame, Integers, as_labels, as_points
+from closerlook.geometry.hulls import TAU, check_tau
+
+TIE = 1e-10
+"""Means whose distances differ by less than this many RMS radii are equally close: rounding explains it."""
+
+Progress = Callable[[int, int], None]
+Merged = tuple[kernels.Merging, Integers]
+"""What the greedy did, and for each of its rows the row of the arrangement."""
+
+
+@dataclass(frozen=True)
+class Blocker:
+    """Why two clusters of one label stay apart: their union would meet a cluster of another label.
+
+    first, second, blocker: numbers of clusters. rows and weights: a point of the union's hull; blocker_rows and
+    blocker_weights: the same point, within the tolerance, of the blocker's hull. Both are empty where `decided` is
+    False: the union was not shown apart from the blocker within the work limit, and so was not made.
+    """
+
+    first: int
+    second: int
+    blocker: int
+    rows: Integers
+    weights: Floats
+    blocker_rows: Integers
+    blocker_weights: Floats
+    decided: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Clustering:
+    """Label-pure clusters whose convex hulls are disjoint, and how they came about.
+
+    assignments: (n,) the cluster of each row; clusters are numbered by their smallest row. labels: all labels, sorted.
+    cluster_codes: (k,) the place of each cluster's label among them. conflicts: rows that are identical to a row
+    of another label: such a row never merges. merges: the history, a record array with the smallest rows of the two
+    clusters, `first` and `second`, and the `distance` of their means; labels in `whole` were merged in one step, as
+    they are separable from all others. n_undecided: verdicts that were not reached, for which the pair was
+    not merged. tau: relative to `radius`, the RMS radius. effort: counts of the tests that were made.
+    """
+
+    assignments: Integers
+    labels: tuple[object, ...]
+    cluster_codes: Integers
+    conflicts: Integers
+    merges: NDArray[np.void]
+    whole: tuple[object, ...]
+    n_undecided: int
+    tau: float
+    radius: float
+    effort: dict[str, int] = field(repr=False)
+    refusals: Refusals = field(repr=False)
+
+    @property
+    def n_clusters(self) -> int:
+        """How many clusters there are."""
+        return len(self.cluster_codes)
+
+    @property
+    def n_labels(self) -> int:
+        """How many labels there are."""
+        return len(self.labels)
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the space is linearly separable: one cluster for each label."""
+        return self.n_clusters == self.n_labels
+
+    @property
+    def cluster_labels(self) -> list[object]:
+        """The label of each cluster."""
+        return [self.labels[code] for code in self.cluster_codes]
+
+    @property
+    def sizes(self) -> Integers:
+        """(k,) how many rows each cluster has."""
+        return np.bincount(self.assignments, minlength=self.n_clusters)
+
+    def members(self) -> list[Integers]:
+        """The rows of each cluster, ascending."""
+        order = np.argsort(self.assignments, kind="stable")
+        return np.split(order, np.cumsum(self.sizes)[:-1])
+
+    def blocked_pairs(self) -> Iterator[tuple[int, int]]:
+        """Every two clusters of one label: each pair was refused."""
+        for code in range(self.n_labels):
+            yield from combinations(np.flatnonzero(self.cluster_codes == code).tolist(), 2)
+
+    def blocker(self, first: int, second: int) -> Blocker:
+        """What keeps two clusters of one label apart."""
+        first, second = sorted((first, second))
+        k = self.n_clusters
+        if first < 0 or second >= k or first == second or self.cluster_codes[first] != self.cluster_codes[second]:
+            raise InputError(f"clusters {first} and {second}: expected two different clusters of one label, below {k}")
+        return self.refusals.between(first, second)
+
+    def blockers(self) -> Iterator[Blocker]:
+        """What keeps each two clusters of one label apart."""
+        return (self.blocker(first, second) for first, second in self.blocked_pairs())
+
+
+@dataclass(frozen=True, eq=False)
+class Refusals:
+    """The refusals behind the final clusters, with their weights by row.
+
+    blocker: a final cluster; begin: where each refusal's weights start; own: whether a weight is on the union. twin:
+    see Arrangement. first_rows: of each final cluster. index: the first refusal of each final pair.
+    """
+
+    assignments: Integers
+    blocker: Integers
+    begin: Integers
+    rows: Integers
+    weights: Floats
+    own: NDArray[np.bool_]
+    twin: Integers
+    first_rows: Integers
+    index: dict[tuple[int, int], int]
+
+    def between(self, first: int, second: int) -> Blocker:
+        """The blocker of two final clusters of one label."""
+        for cluster in (first, second):
+            row = int(self.first_rows[cluster])
+            if self.twin[row] >= 0:  # a row in conflict
+                twin = int(self.twin[row])
+                one = np.ones(1)
+                other = int(self.assignments[twin])
+                return Blocker(first, second, other, np.array([row]), one, np.array([twin]), one)
+        at = self.index[first, second]
+        used = slice(int(self.begin[at]), int(self.begin[at + 1]))
+        rows, weights, own = self.rows[used], self.weights[used], self.own[used]
+        return Blocker(
+            first, second, int(self.blocker[at]), rows[own], weights[own], rows[~own], weights[~own], len(rows) > 0
+        )
+
+
+def cluster(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    tau: float = TAU,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Clustering:
+    """The clusters of DirectProbe: the closest means of one label merge first, unless the union meets another label.
+
+    X: (n, d) points, y: (n,) labels. tau: hulls nearer than tau RMS radii meet. threads: all cores by default; the
+    result is the same for any number. progress: called with what is done and what there is in all.
+
+    >>> found = cluster([[0.0], [1.0], [2.0], [3.0], [4.0]], ["a", "a", "b", "a", "a"])
+    >>> found.n_clusters, found.is_linear, found.assignments.tolist()
+    (3, False, [0, 0, 1, 2, 2])
+    >>> found.blocker(0, 2).blocker_rows.tolist()
+    [2]
+    """
+    points = as_points(X)
+    labels, codes = as_labels(y, len(points))
+    check_tau(tau)
+    threads = kernels.count_threads(threads)
+    frame = Frame.of(points)
+    space = arrange(frame.place(points), same_rows(points), codes, len(labels), tau * frame.radius)
+    meetings = _meetings(space, threads, progress)
+    merged = _merge(space, meetings, TIE * frame.radius, threads, progress)
+    return _conclude(space, merged, labels, tau, frame)
+
+
+# ---- the labels as wholes ----
+
+
+def _meetings(space: Arrangement, threads: int, progress: Progress | None) -> tuple[list[list[int]], list[list[int]]]:
+    """For each label those that its hull meets, and the frozen places that it meets."""
+    present = [label for label in range(space.labels) if space.starts[label] < space.starts[label + 1]]
+    groups = [np.arange(space.starts[label], space.starts[label + 1]) for label in range(space.labels)]
+    groups += [np.array([row]) for row in range(space.n, len(space.Z))]
+    pairs = list(combinations(present, 2))
+    pairs += [(label, space.labels + i) for label in present for i, own in enumerate(space.blocking) if own != label]
+    foes: list[list[int]] = [[] for _ in range(space.labels)]
+    blocks: list[list[int]] = [[] for _ in range(space.labels)]
+    if not pairs:
+        return foes, blocks
+    report = (lambda done, total: progress(done * space.n // (10 * total), space.n)) if progress else None
+    found = kernels.solve_pairs(
+        space.Z, groups, np.array(pairs), tau=space.tau, slack=space.slack, threads=threads, progress=report
+    )
+    for (label, other), verdict in zip(pairs, found.verdict.tolist(), strict=True):
+        if verdict == kernels.SEPARABLE:
+            continue
+        if other >= space.labels:
+            blocks[label].append(other - space.labels)
+        else:
+            foes[label].append(other)
+            foes[other].append(label)
+    return foes, blocks
+
+
+# ---- the greedy on what is left ----
+
+
+def _merge(
+    space: Arrangement,
+    meetings: tuple[list[list[int]], list[list[int]]],
+    tie: float,
+    threads: int,
+    progress: Progress | None,
+) -> Merged | None:
+    """The greedy on the labels that meet something; None if there are none."""
+    foes, blocks = meetings
+    mixed = [label for label in range(space.labels) if foes[label] or blocks[label]]
+    if not mixed:
+        return None
+    rows = np.concatenate([np.arange(space.starts[label], space.starts[label + 1]) for label in mixed])
+    n = len(rows)
+    rows = np.concatenate([rows, np.arange(space.n, len(space.Z))])
+    Z = np.ascontiguousarray(space.Z[rows])
+    number = {label: i for i, label in enumerate(mixed)}
+    starts = np.zeros(len(mixed) + 1, np.int64)
+    np.cumsum([space.starts[label + 1] - space.starts[label] for label in mixed], out=starts[1:])
+    inner_foes = [[number[foe] for foe in foes[label]] for label in mixed]
+    basis, planes = _directions(Z, n, starts, inner_foes)
+    report = (lambda done, total: progress(total // 10 + done * 9 // 10, total)) if progress else None
+    merging = kernels.merge_greedily(
+        Z,
+        n=n,
+        starts=starts,
+        order=space.rows[rows[:n]],
+        mass=space.mass[rows[:n]],
+        basis=basis,
+        foes=inner_foes,
+        blocks=[blocks[label] for label in mixed],
+        planes=planes,
+        tau=space.tau,
+        slack=space.slack,
+        tie=tie,
+        threads=threads,
+        progress=report,
+    )
+    return merging, rows
+
+
+def _directions(
+    Z: Floats, n: int, starts: Integers, foes: list[list[int]]
+) -> tuple[Floats, list[tuple[int, int, Floats]]]:
+    """Directions in which the points vary most; and for labels that meet, normals that separate most of their points.
+
+    They only make the engine fast: no verdict depends on them.
+    """
+    d = Z.shape[1]
+    scatter = Z.T @ Z / len(Z)
+    basis = np.linalg.eigh(scatter)[1][:, ::-1][:, : kernels.LEADS - 1].T
+    means = np.array([Z[a:b].mean(axis=0) for a, b in pairwise(starts)])
+    within = scatter * (len(Z) / max(n, 1)) - (means.T * (np.diff(starts) / max(n, 1))) @ means
+    ridge = 1e-3 * max(float(np.trace(within)) / d, 1e-12)
+    planes = []
+    for label, others in enumerate(foes):
+        for foe in (other for other in others if other > label):
+            apart = means[label] - means[foe]
+            for normal in (np.linalg.solve(within + ridge * np.eye(d), apart), apart):
+                length = float(np.linalg.norm(normal))
+                if np.isfinite(length) and length > 0:
+                    planes.append((label, foe, normal / length))
+    return np.ascontiguousarray(basis), planes
+
+
+# ---- the result ----
+
+
+def _conclude(
+    space: Arrangement,
+    merged: Merged | None,
+    labels: tuple[object, ...],
+    tau: float,
+    frame: Frame,
+) -> Clustering:
+    owner = np.arange(len(space.Z))
+    owner[: space.n] = space.starts[np.searchsorted(space.starts, owner[: space.n], side="right") - 1]
+    mixed = np.zeros(space.labels, bool)
+    effort: dict[str, int] = {}
+    if merged is not None:
+        merging, rows = merged
+        n = len(merging.owner)
+        owner[rows[:n]] = rows[merging.owner]
+        mixed[np.unique(space.codes[space.rows[rows[:n]]])] = True
+        effort = merging.effort
+    owner = owner[space.item]
+    frozen = space.twin >= 0
+    owner[frozen] = len(space.Z) + np.flatnonzero(frozen)  # each alone, even where several coincide
+    _, first, inverse = np.unique(owner, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    number = np.empty(len(order), np.int64)
+    number[order] = np.arange(len(order))
+    assignments, first = number[inverse.reshape(-1)], first[order]
+    free = np.unique(space.codes[~frozen])
+    return Clustering(
+        assignments,
+        labels,
+        space.codes[first],
+        space.conflicts,
+        _history(space, merged, mixed, frame.unit),
+        tuple(labels[code] for code in free if not mixed[code]),
+        effort.get("undecided", 0),
+        tau,
+        frame.radius * frame.unit,
+        effort,
+        _refusals(space, merged, assignments, first),
+    )
+
+
+def _history(space: Arrangement, merged: Merged | None, mixed: NDArray[np.bool_], unit: float) -> NDArray[np.void]:
+    """The merges in order: first rows that coincide, then those of the greedy."""
+    kind = np.dtype([("first", np.int64), ("second", np.int64), ("distance", np.float64)])
+    leader = space.rows[space.item]
+    again = np.flatnonzero((leader != np.arange(len(leader))) & (space.twin < 0) & mixed[space.codes])
+    history = np.zeros(len(again) + (len(merged[0].first) if merged else 0), kind)
+    history["first"][: len(again)], history["second"][: len(again)] = leader[again], again
+    if merged:
+        rest = history[len(again) :]
+        rest["first"] = np.minimum(merged[0].first, merged[0].second)
+        rest["second"] = np.maximum(merged[0].first, merged[0].second)
+        rest["distance"] = merged[0].distance * unit
+    return history
+
+
+def _refusals(space: Arrangement, merged: Merged | None, assignments: Integers, first: Integers) -> Refusals:
+    empty = np.zeros(0, np.int64)
+    if merged is None:
+        return Refusals(
+            assignments, empty, np.zeros(1, np.int64), empty, np.zeros(0), np.zeros(0, bool), space.twin, first, {}
+        )
+    merging, inner = merged
+    rows = space.rows[inner]
+    a, b = assignments[rows[merging.a]], assignments[rows[merging.b]]
+    index: dict[tuple[int, int], int] = {}
+    for at, pair in enumerate(zip(np.minimum(a, b).tolist(), np.maximum(a, b).tolist(), strict=True)):
+        index.setdefault(pair, at)
+    own = merging.side > 0
+    places = rows[merging.place]
+    blocker = rows[merging.blocker]
+    # A frozen place may have a row of the union's own label first: what blocks is the row of another label.
+    codes = space.codes[rows[merging.a]]
+    swap = space.codes[blocker] == codes
+    blocker[swap] = space.twin[blocker[swap]]
+    each = np.repeat(codes, np.diff(merging.begin))
+    swap = ~own & (space.codes[places] == each)
+    places[swap] = space.twin[places[swap]]
+    return Refusals(
+        assignments, assignments[blocker], merging.begin, places, merging.weight, own, space.twin, first, index
+    )

@@ -1,0 +1,147 @@
+"""Checked input, and the frame in which the engine works: centred, float64, lengths near one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from closerlook.errors import InputError
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+UNIT = 2.0**-53
+"""The relative rounding error of one float64 operation."""
+
+ROWS = 4096
+"""Rows worked on at a time, so that temporary arrays stay small beside the points."""
+
+
+def as_points(X: ArrayLike, name: str = "X") -> Floats:
+    """X as finite float64 points, (n, d), row after row in memory; InputError says what is wrong and where."""
+    array = np.asarray(X)
+    if array.dtype.kind not in "fiub":
+        what = "complex numbers" if array.dtype.kind == "c" else f"values of type {array.dtype}"
+        raise InputError(f"{name} holds {what}; expected real numbers, one row per point")
+    if array.ndim != 2:
+        raise InputError(f"{name} has shape {array.shape}; expected two dimensions: points, and their coordinates")
+    n, d = array.shape
+    if n == 0 or d == 0:
+        raise InputError(f"{name} has shape {array.shape}; expected at least one point with at least one coordinate")
+    points = np.ascontiguousarray(array, dtype=np.float64)
+    finite = np.isfinite(points.sum(axis=1)) | np.isfinite(points).all(axis=1)
+    if not finite.all():
+        row = int(np.flatnonzero(~finite)[0])
+        column = int(np.flatnonzero(~np.isfinite(points[row]))[0])
+        count = int((~finite).sum())
+        raise InputError(
+            f"{name} holds {points[row, column]} at row {row}, column {column}, and in {count} of {n} rows in all; "
+            "expected finite numbers: drop or repair those rows"
+        )
+    return points
+
+
+def as_labels(y: ArrayLike, n: int) -> tuple[tuple[object, ...], Integers]:
+    """The labels in sorted order, and for each of n points the place of its label among them."""
+    array = np.asarray(y)
+    if array.ndim != 1 or len(array) != n:
+        raise InputError(f"y has shape {array.shape}; expected one label for each of the {n} rows of X")
+    if array.dtype.kind == "O":
+        array = _plain_labels(array)
+    if array.dtype.kind in "cV":
+        raise InputError(f"y holds values of type {array.dtype}; expected strings, integers or booleans as labels")
+    if array.dtype.kind == "f":
+        if not np.isfinite(array).all():
+            row = int(np.flatnonzero(~np.isfinite(array))[0])
+            raise InputError(f"y holds {array[row]} at row {row}; expected a label for every row")
+        if (array != np.floor(array)).any():
+            row = int(np.flatnonzero(array != np.floor(array))[0])
+            raise InputError(f"y holds {array[row]} at row {row}; expected labels: strings or whole numbers")
+    labels, codes = np.unique(array, return_inverse=True)
+    return tuple(labels.tolist()), codes.astype(np.int64).reshape(-1)
+
+
+def _plain_labels(array: NDArray[np.object_]) -> NDArray[np.generic]:
+    """Labels of an object array, as strings or as numbers, if all are of one kind."""
+    kinds = {"a string" if isinstance(label, str) else type(label).__name__ for label in array.tolist()}
+    if len(kinds) > 1 and not kinds <= {"int", "bool", "int64", "int32"}:
+        other = next(i for i, label in enumerate(array.tolist()) if type(label) is not type(array[0]))
+        raise InputError(
+            f"y mixes labels of different types: {array[0]!r} at row 0, {array[other]!r} at row {other}; "
+            "expected all strings or all numbers"
+        )
+    plain = np.array(array.tolist())
+    if plain.dtype.kind == "O" or plain.ndim != 1:
+        raise InputError(
+            f"y holds values of type {type(array[0]).__name__}; expected strings or whole numbers as labels"
+        )
+    return plain
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A translation and an exact change of unit: z = x / 2**exponent - centre.
+
+    radius: root mean square distance of the points from their mean, in the frame's unit; near 1, or 0 where all points
+    are the same. Differences of points that lie far from the origin keep their digits.
+    """
+
+    exponent: int
+    centre: Floats
+    radius: float
+
+    @classmethod
+    def of(cls, *parts: Floats) -> Frame:
+        """The frame of some points, given in one or more arrays (n, d)."""
+        largest = max(float(np.abs(part).max()) for part in parts)
+        exponent = int(np.frexp(largest)[1]) if largest > 0 else 0
+        n = sum(map(len, parts))
+        total = sum(np.ldexp(block, -exponent).sum(axis=0) for part in parts for block in _blocks(part))
+        centre = total / n
+        spread = max(
+            float(np.abs(np.ldexp(block, -exponent) - centre).max()) for part in parts for block in _blocks(part)
+        )
+        if spread <= 4 * UNIT * n:  # all points are one, up to the rounding of their mean
+            first = np.ldexp(parts[0][0], -exponent)
+            if all((np.ldexp(block, -exponent) == first).all() for part in parts for block in _blocks(part)):
+                return cls(exponent, first, 0.0)
+        shift = int(np.frexp(spread)[1])
+        inner = sum(
+            float((np.ldexp(np.ldexp(block, -exponent) - centre, -shift) ** 2).sum())
+            for part in parts
+            for block in _blocks(part)
+        )
+        root = float(np.sqrt(inner / n))
+        step = int(np.frexp(root)[1])
+        return cls(exponent + shift + step, np.ldexp(centre, -shift - step), float(np.ldexp(root, -step)))
+
+    @property
+    def unit(self) -> float:
+        """What one unit of the frame is outside it."""
+        return float(np.ldexp(1.0, self.exponent))
+
+    def place(self, points: Floats) -> Floats:
+        """The points in the frame: (n, d) float64."""
+        placed = np.ldexp(points, -self.exponent)
+        placed -= self.centre
+        return placed
+
+    @staticmethod
+    def slack(longest: float, d: int) -> float:
+        """A bound on the rounding error of a point's projection on a unit vector, for points up to `longest`.
+
+        d products and their sum in any order (each term at most 1 + d * UNIT off), the point's own rounding and the
+        vector's length within a few units: twice that, so that the bound's own rounding does not matter.
+        """
+        return 2 * (d + 16) * UNIT * longest + 1e-300
+
+
+def _blocks(points: Floats) -> list[Floats]:
+    return [points[at : at + ROWS] for at in range(0, len(points), ROWS)]
+
+
+def longest(points: Floats) -> float:
+    """The length of the longest row, rounded up."""
+    return max(float(np.sqrt(np.einsum("ij,ij->i", block, block).max())) for block in _blocks(points)) * (1 + 1e-9)

@@ -1,0 +1,264 @@
+"""Whether two convex hulls meet, and how far apart they are: a verdict with a proof that anyone can check."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from closerlook.errors import InputError
+from closerlook.geometry import kernels
+from closerlook.geometry.frame import ROWS, UNIT, Floats, Frame, Integers, as_points, longest
+
+Verdict = Literal["separable", "overlapping", "undecided"]
+
+TAU = 1e-6
+"""Hulls nearer than this many RMS radii meet."""
+
+GAP = 1e-6
+"""Distances are found to this relative gap."""
+
+_NAMES: dict[int, Verdict] = {
+    kernels.SEPARABLE: "separable",
+    kernels.OVERLAPPING: "overlapping",
+    kernels.UNDECIDED: "undecided",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Separation:
+    """The verdict on the hulls of A and B, and its proof.
+
+    separable: the distance of the hulls is above `tolerance`, proved by the hyperplane x · normal = offset, which has A
+    above it and B below it. overlapping: it is at most that, proved by two points, one of either hull, that are at most
+    `upper` apart: weights_a on rows_a of A, and weights_b on rows_b of B, each summing to 1. undecided: neither was
+    proved within the work limit.
+
+    lower and upper hold the distance, rounding included, whatever the verdict.
+    """
+
+    verdict: Verdict
+    lower: float
+    upper: float
+    tolerance: float
+    normal: Floats
+    offset: float
+    rows_a: Integers
+    weights_a: Floats
+    rows_b: Integers
+    weights_b: Floats
+    steps: int
+    frame: Frame = field(repr=False)
+
+    @property
+    def distance(self) -> float:
+        """The middle of the interval that holds the distance; 0 for hulls that overlap."""
+        return 0.0 if self.verdict == "overlapping" else (self.lower + self.upper) / 2
+
+    @property
+    def gap(self) -> float:
+        """How much is left open: upper - lower."""
+        return self.upper - self.lower
+
+    @property
+    def is_separable(self) -> bool:
+        """Whether the hulls are proved apart."""
+        return self.verdict == "separable"
+
+    @property
+    def residual(self) -> float:
+        """How far apart the two weighted points are, at most."""
+        return self.upper
+
+    def verify(self, A: ArrayLike, B: ArrayLike) -> bool:
+        """Whether the proof holds for A and B: checked on every point in plain numpy, without the solver.
+
+        >>> found = separate([[0.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [1.0, 2.0]])
+        >>> found.verdict, found.verify([[0.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [1.0, 2.0]])
+        ('separable', True)
+        """
+        points_a, points_b = as_points(A, "A"), as_points(B, "B")
+        if points_a.shape[1] != len(self.normal) or points_b.shape[1] != len(self.normal):
+            return False
+        unit = self.frame.unit
+        lower = margin(self.frame, points_a, points_b, self.normal) * unit
+        upper = reach(self.frame, points_a, points_b, self)
+        holds = lower >= self.lower * (1 - 1e-12) or self.lower == 0.0
+        if self.verdict == "separable":
+            return holds and self.lower > self.tolerance
+        if self.verdict == "overlapping":
+            return upper <= self.tolerance
+        return holds and upper <= self.upper * (1 + 1e-12)
+
+
+def separate(
+    A: ArrayLike, B: ArrayLike, *, tau: float = TAU, scale: float | None = None, gap: float | None = GAP
+) -> Separation:
+    """Whether the convex hulls of A and B are apart, with the distance between them, and a proof.
+
+    A: (m, d), B: (n, d). They meet if their distance is at most tau * scale; scale: the RMS radius of the space that
+    they come from (default: of A and B together). gap: the relative gap to which the distance is wanted; None to stop
+    at the first proof.
+
+    >>> found = separate([[0.0, 0.0], [2.0, 0.0]], [[1.0, 1.0], [1.0, 3.0]])
+    >>> found.verdict, round(found.distance, 6)
+    ('separable', 1.0)
+    >>> separate([[0.0, 0.0], [2.0, 0.0]], [[1.0, -1.0], [1.0, 3.0]]).verdict
+    'overlapping'
+    """
+    points_a, points_b = as_points(A, "A"), as_points(B, "B")
+    if points_a.shape[1] != points_b.shape[1]:
+        raise InputError(
+            f"A has {points_a.shape[1]} coordinates and B has {points_b.shape[1]}; expected the same number in both"
+        )
+    check_tau(tau)
+    if scale is not None and not (np.isfinite(scale) and scale >= 0):
+        raise InputError(f"scale is {scale}; expected the RMS radius of the space, at least 0")
+    if gap is not None and not 0 < gap < 1:
+        raise InputError(f"gap is {gap}; expected a relative gap between 0 and 1, or None to decide only")
+    frame = Frame.of(points_a, points_b)
+    Z = frame.place(np.concatenate([points_a, points_b]))
+    m = len(points_a)
+    groups = (np.arange(m), np.arange(m, len(Z)))
+    allowed = tau * (frame.radius if scale is None else scale / frame.unit)
+    found = kernels.solve_pairs(
+        Z,
+        groups,
+        np.array([[0, 1]]),
+        tau=allowed,
+        slack=frame.slack(longest(Z), Z.shape[1]),
+        gap=gap or 0.0,
+        certificates=True,
+    )
+    return certified(
+        found,
+        0,
+        points_a=points_a,
+        points_b=points_b,
+        groups=groups,
+        frame=frame,
+        tolerance=allowed * frame.unit,
+    )
+
+
+def point_to_hull(point: ArrayLike, A: ArrayLike, *, tau: float = TAU, scale: float | None = None) -> Separation:
+    """Whether a point is in the hull of A (overlapping), or how far from it; in the proof the hull is the first side.
+
+    point: (d,), A: (m, d); tau and scale as for `separate`.
+
+    >>> round(point_to_hull([3.0, 0.0], [[0.0, -1.0], [0.0, 1.0], [1.0, 0.0]]).distance, 6)
+    2.0
+    """
+    one = np.asarray(point)
+    if one.ndim != 1:
+        raise InputError(f"point has shape {one.shape}; expected one point: a list of its coordinates")
+    return separate(A, one[None], tau=tau, scale=scale)
+
+
+def check_tau(tau: float) -> None:
+    """InputError unless tau is a tolerance that makes sense."""
+    if not (np.isfinite(tau) and 0 < tau < 1):
+        raise InputError(f"tau is {tau}; expected a part of the RMS radius, above 0 and below 1 (default {TAU:g})")
+
+
+def certified(
+    found: kernels.Verdicts,
+    at: int,
+    *,
+    points_a: Floats,
+    points_b: Floats,
+    groups: tuple[Integers, Integers],
+    frame: Frame,
+    tolerance: float,
+) -> Separation:
+    """The separation that the solver claims for one pair, its bounds computed afresh from the points.
+
+    The claim is lowered to 'undecided' if the proof does not hold with rounding taken into account.
+    """
+    place, weight, side, normal = found.certificate(at)
+    sides = []
+    for sign, group in ((1, groups[0]), (-1, groups[1])):
+        rows = np.searchsorted(group, place[side == sign])
+        order = np.argsort(rows)
+        sides.append((rows[order], weight[side == sign][order]))
+    if not len(place):  # decided by the line of the means, before any point was chosen: any point is in its hull
+        sides = [(np.zeros(1, np.int64), np.ones(1))] * 2
+    lower = margin(frame, points_a, points_b, normal) * frame.unit
+    draft = Separation(
+        _NAMES[int(found.verdict[at])],
+        max(lower, 0.0),
+        np.inf,
+        tolerance,
+        normal,
+        _offset(frame, points_a, points_b, normal),
+        *sides[0],
+        *sides[1],
+        int(found.steps[at]),
+        frame,
+    )
+    upper = reach(frame, points_a, points_b, draft)
+    verdict: Verdict = "undecided"
+    if lower > tolerance:
+        verdict = "separable"
+    elif upper <= tolerance:
+        verdict = "overlapping"
+    return Separation(
+        verdict, draft.lower, upper, tolerance, normal, draft.offset, *sides[0], *sides[1], draft.steps, frame
+    )
+
+
+# ---- the checks: plain numpy with error bounds ----
+
+
+def _extent(frame: Frame, points: Floats, normal: Floats) -> tuple[float, float]:
+    """The least and the largest projection of the points on a vector, in the frame, rounded outwards.
+
+    A sum of d products differs from the exact one by at most d * UNIT / (1 - d * UNIT) of the sum of their sizes, in
+    whatever order it is made; taking off the centre adds one rounding to each coordinate, and the bound's own sum is
+    made in the same way.
+    """
+    d = len(normal)
+    share = (d + 4) * UNIT / (1 - (d + 4) * UNIT)
+    least, largest = np.inf, -np.inf
+    for at in range(0, len(points), ROWS):
+        placed = frame.place(points[at : at + ROWS])
+        values = placed @ normal
+        error = np.abs(placed) @ np.abs(normal) * share * (1 + 2 * share) + 1e-300
+        least = min(least, float((values - error).min()))
+        largest = max(largest, float((values + error).max()))
+    return least, largest
+
+
+def margin(frame: Frame, points_a: Floats, points_b: Floats, normal: Floats) -> float:
+    """A lower bound of the distance of two hulls, in the frame: the gap between their projections on a vector."""
+    d = len(normal)
+    length = float(np.sqrt(normal @ normal)) * (1 + 2 * (d + 4) * UNIT)
+    if not length > 0:
+        return -np.inf
+    gap = (_extent(frame, points_a, normal)[0] - _extent(frame, points_b, normal)[1]) / length
+    return gap * (1 - 4 * UNIT) if gap > 0 else gap * (1 + 4 * UNIT)
+
+
+def _offset(frame: Frame, points_a: Floats, points_b: Floats, normal: Floats) -> float:
+    """Half way between the two projections, outside the frame."""
+    middle = (_extent(frame, points_a, normal)[0] + _extent(frame, points_b, normal)[1]) / 2
+    return float((middle + frame.centre @ normal) * frame.unit)
+
+
+def reach(frame: Frame, points_a: Floats, points_b: Floats, claim: Separation) -> float:
+    """An upper bound of the distance of two hulls: how far apart the weighted points are; infinite if they are none."""
+    sides = ((points_a, claim.rows_a, claim.weights_a), (points_b, claim.rows_b, claim.weights_b))
+    difference, error = np.zeros(len(claim.normal)), 0.0
+    for sign, (points, rows, weights) in zip((1.0, -1.0), sides, strict=True):
+        if len(rows) == 0 or rows.min() < 0 or rows.max() >= len(points) or weights.min() < 0:
+            return np.inf
+        placed = frame.place(points[rows])
+        share = (len(rows) + 4) * UNIT
+        difference += sign * (weights @ placed)
+        error += 2 * share * float(np.linalg.norm(weights @ np.abs(placed)))
+        missing = abs(float(weights.sum()) - 1) + share  # weights that sum to 1 exactly are this close
+        error += missing * longest(placed) * 2
+    d = len(difference)
+    return float((float(np.linalg.norm(difference)) * (1 + 2 * (d + 4) * UNIT) + error) * (1 + 4 * UNIT) * frame.unit)

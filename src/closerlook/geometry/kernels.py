@@ -1,0 +1,266 @@
+"""The compiled inner loops, as functions on arrays. Calls release the interpreter's lock."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Sequence
+from ctypes import POINTER, c_double, c_int, c_int8, c_int64, c_void_p
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closerlook.errors import InputError, WorkError
+from closerlook.geometry.frame import Floats, Integers
+
+Signs = NDArray[np.int8]
+Progress = Callable[[int, int], None]
+
+UNDECIDED, SEPARABLE, OVERLAPPING = 0, 1, 2
+LEADS = 32
+LIBRARY = Path(__file__).parent / "native" / "kernels.so"
+
+_COUNTS = [
+    "merges",
+    "refusals",
+    "undecided",
+    "foes",
+    "by_plane",
+    "by_sphere",
+    "by_memory",
+    "by_means",
+    "solved",
+    "steps",
+]
+_COUNTS += ["weights"]
+
+
+class _Counts(ctypes.Structure):
+    _fields_ = [(name, c_int64) for name in _COUNTS]
+
+
+_KINDS = {"n": c_int64, "t": c_int, "x": c_double, "p": c_void_p}
+_KINDS |= {"N": POINTER(c_int64), "X": POINTER(c_double), "S": POINTER(c_int8)}  # capitals: arrays
+_SIGNATURES: dict[str, tuple[type | None, str]] = {
+    "solve_pairs": (None, "XnnNNNnxxxntSXXNXNNXS"),
+    "nearest": (None, "XnXXXnnxtXX"),
+    "greedy_new": (c_void_p, "XnnnnNNXXNNNNxxxt"),
+    "greedy_free": (None, "p"),
+    "greedy_add_plane": (None, "pnnX"),
+    "greedy_run": (c_int, "px"),
+    "greedy_counts": (_Counts, "p"),
+    "greedy_owners": (None, "pN"),
+    "greedy_merges": (None, "pNNX"),
+    "greedy_refusals": (None, "pNNNN"),
+    "greedy_weights": (None, "pNXS"),
+}
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """The compiled library; WorkError where the installation has none."""
+    try:
+        loaded = ctypes.CDLL(str(LIBRARY))
+    except OSError as error:
+        raise WorkError(
+            f"the compiled part of closerlook cannot be loaded ({error}); install the package again, with a C compiler "
+            "on the machine"
+        ) from None
+    for name, (result, arguments) in _SIGNATURES.items():
+        function = getattr(loaded, name)
+        function.restype, function.argtypes = result, [_KINDS[letter] for letter in arguments]
+    return loaded
+
+
+def _pointer(array: Floats | Integers | Signs | None) -> object:
+    if array is None:
+        return None
+    kind = {"f": c_double, "i": c_int8 if array.itemsize == 1 else c_int64}[array.dtype.kind]
+    return array.ctypes.data_as(POINTER(kind))
+
+
+def count_threads(threads: int | None) -> int:
+    """How many threads to use: as given, or one for each core that this process may use."""
+    if threads is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if threads < 1:
+        raise InputError(f"threads is {threads}; expected at least 1")
+    return threads
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """The answers for m pairs of hulls; certificates only where asked for.
+
+    verdict: (m,). lower, upper: (m,) bounds of the distances in the frame, rounding not yet taken off. normal: (m, d)
+    unit vectors from the second hull to the first. active: (m,) how many of place, weight and side (m, d + 4) are used:
+    rows of Z, weights that sum to 1 on either side, +1 for the first hull and -1 for the second.
+    """
+
+    verdict: Signs
+    lower: Floats
+    upper: Floats
+    steps: Integers
+    normal: Floats | None = None
+    active: Integers | None = None
+    place: Integers | None = None
+    weight: Floats | None = None
+    side: Signs | None = None
+
+    def certificate(self, at: int) -> tuple[Integers, Floats, Signs, Floats]:
+        """The active rows of Z, their weights and sides, and the normal, for one pair."""
+        if self.normal is None or self.active is None or self.place is None or self.weight is None or self.side is None:
+            raise ValueError("certificates were not asked for")
+        used = int(self.active[at])
+        return self.place[at, :used], self.weight[at, :used], self.side[at, :used], self.normal[at].copy()
+
+
+def max_steps(d: int) -> int:
+    """The work limit of one decision: far above the few times d steps that real pairs need."""
+    return 100 * (d + 100)
+
+
+def solve_pairs(
+    Z: Floats,
+    groups: Sequence[Integers],
+    pairs: Integers,
+    *,
+    tau: float,
+    slack: float,
+    gap: float = 0.0,
+    threads: int = 1,
+    certificates: bool = False,
+    progress: Progress | None = None,
+) -> Verdicts:
+    """The verdicts on pairs of hulls.
+
+    Z: (n, d) points in a frame. groups: rows of Z. pairs: (m, 2) numbers of groups. gap: 0 to decide only, else the
+    relative gap to which distances are wanted.
+    """
+    n, d = Z.shape
+    m, room = len(pairs), d + 4
+    starts = np.zeros(len(groups) + 1, np.int64)
+    np.cumsum([len(group) for group in groups], out=starts[1:])
+    places = np.concatenate(groups).astype(np.int64) if len(groups) else np.zeros(0, np.int64)
+    answers = Verdicts(np.zeros(m, np.int8), np.zeros(m), np.zeros(m), np.zeros(m, np.int64))
+    if certificates:
+        shape = (m, room)
+        answers = Verdicts(
+            answers.verdict, answers.lower, answers.upper, answers.steps, np.zeros((m, d)), np.zeros(m, np.int64),
+            np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape, np.int8),
+        )  # fmt: skip
+    pairs = np.ascontiguousarray(pairs, dtype=np.int64)
+    block = max(64, m // 50)
+    for at in range(0, m, block):
+        rows = slice(at, at + block)
+        parts = [None if array is None else array[rows] for array in vars(answers).values()]
+        library().solve_pairs(
+            _pointer(Z), n, d, _pointer(starts), _pointer(places), _pointer(pairs[rows]), len(pairs[rows]),
+            tau, slack, gap, max_steps(d), threads, *map(_pointer, parts),
+        )  # fmt: skip
+        if progress:
+            progress(min(at + block, m), m)
+    return answers
+
+
+def nearest(
+    K: Floats, S: Floats, square: Floats, cutoff: Floats, *, d: int, gap: float, threads: int
+) -> tuple[Floats, Floats]:
+    """Bounds of the distances of m points to a hull of n, from inner products alone.
+
+    K: (n, n) of the hull's points, S: (m, n) of points with those, square: (m,) of points with themselves. A point
+    whose lower bound has passed its cutoff is left there. upper is infinite where inner products lack the digits.
+    """
+    m, n = S.shape
+    lower, upper = np.zeros(m), np.full(m, np.inf)
+    library().nearest(
+        _pointer(K), n, _pointer(S), _pointer(square), _pointer(cutoff), m, d, gap, threads,
+        _pointer(lower), _pointer(upper),
+    )  # fmt: skip
+    return lower, upper
+
+
+@dataclass(frozen=True)
+class Merging:
+    """What the greedy did with points sorted by label, by their numbers.
+
+    owner: (n,) a number for each cluster. first, second, distance: the merges in order, clusters by their smallest
+    rank. a, b, blocker: the refusals: a point of either cluster, one of the cluster that is in the way (frozen row i is
+    n + i); begin: where each one's weights start; place, weight, side: those weights. effort: counts of what it took.
+    """
+
+    owner: Integers
+    first: Integers
+    second: Integers
+    distance: Floats
+    a: Integers
+    b: Integers
+    blocker: Integers
+    begin: Integers
+    place: Integers
+    weight: Floats
+    side: Signs
+    effort: dict[str, int]
+
+
+def merge_greedily(
+    Z: Floats,
+    *,
+    n: int,
+    starts: Integers,
+    order: Integers,
+    mass: Floats,
+    basis: Floats,
+    foes: Sequence[Sequence[int]],
+    blocks: Sequence[Sequence[int]],
+    planes: Sequence[tuple[int, int, Floats]],
+    tau: float,
+    slack: float,
+    tie: float,
+    threads: int,
+    progress: Progress | None = None,
+) -> Merging:
+    """Run DirectProbe's greedy; see native/greedy.h for the arguments."""
+    native, d = library(), Z.shape[1]
+    basis = np.vstack([basis, np.zeros((max(0, LEADS - 1 - len(basis)), d))])[: LEADS - 1].copy()
+    foe_starts, foe_list = _ragged(foes)
+    block_starts, block_list = _ragged(blocks)
+    greedy = native.greedy_new(
+        _pointer(Z), n, len(Z) - n, d, len(starts) - 1, _pointer(starts), _pointer(order), _pointer(mass),
+        _pointer(basis), _pointer(foe_starts), _pointer(foe_list), _pointer(block_starts), _pointer(block_list),
+        tau, slack, tie, threads,
+    )  # fmt: skip
+    try:
+        for label, foe, normal in planes:
+            native.greedy_add_plane(greedy, label, foe, _pointer(np.ascontiguousarray(normal)))
+        while not native.greedy_run(greedy, 0.2):
+            if progress:
+                progress(native.greedy_counts(greedy).merges, n)
+        return _merging(native, greedy, n)
+    finally:
+        native.greedy_free(greedy)
+
+
+def _ragged(lists: Sequence[Sequence[int]]) -> tuple[Integers, Integers]:
+    starts = np.zeros(len(lists) + 1, np.int64)
+    np.cumsum([len(one) for one in lists], out=starts[1:])
+    return starts, np.array([value for one in lists for value in one] + [0], dtype=np.int64)
+
+
+def _merging(native: ctypes.CDLL, greedy: int, n: int) -> Merging:
+    counted = native.greedy_counts(greedy)
+    effort = {name: int(getattr(counted, name)) for name in _COUNTS}
+    merges, refusals, weights = effort["merges"], effort["refusals"], effort["weights"]
+    owner = np.zeros(n, np.int64)
+    first, second, distance = np.zeros(merges, np.int64), np.zeros(merges, np.int64), np.zeros(merges)
+    a, b, blocker = (np.zeros(refusals, np.int64) for _ in range(3))
+    begin = np.zeros(refusals + 1, np.int64)
+    place, weight, side = np.zeros(weights, np.int64), np.zeros(weights), np.zeros(weights, np.int8)
+    native.greedy_owners(greedy, _pointer(owner))
+    native.greedy_merges(greedy, _pointer(first), _pointer(second), _pointer(distance))
+    native.greedy_refusals(greedy, _pointer(a), _pointer(b), _pointer(blocker), _pointer(begin))
+    native.greedy_weights(greedy, _pointer(place), _pointer(weight), _pointer(side))
+    return Merging(owner, first, second, distance, a, b, blocker, begin, place, weight, side, effort)

@@ -1,0 +1,455 @@
+/*
+ * The nearest points of two convex hulls, by an active-set method (Wolfe 1976, with the points of the two hulls kept apart).
+ *
+ * Unknowns are weights on an active set of points of A and B, each side summing to 1; w is the difference of the two
+ * weighted means. A step finds the weights that make |w| least on the affine hulls of the active points, goes there as far
+ * as the weights stay positive, and drops the points whose weight has come to zero; then the points that w separates worst
+ * come in. A side's points all project to the same place on w when its weights are right, which is what the refinement
+ * works on. The Gram matrix of the active points, lifted by one coordinate per side, is held as R'R and updated in place.
+ */
+#include "hull.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "linear.h"
+
+enum { SHORTLIST = 64 }; /* points of each side that are priced at every step */
+
+struct Solver {
+    const double *X;
+    int64_t n, d, cap;
+    /* the active set, in the order of the columns of R */
+    int64_t k;
+    int64_t *place;
+    signed char *side; /* +1: A, -1: B */
+    double *weight;
+    double **row;  /* its signed row, relative to the origin */
+    double **spare;
+    double *R, *ya, *yb, *x, *g, *z, *t;
+    double *rows;
+    double lift; /* squared lifting coordinate */
+    double *origin, *w, *normal, *point;
+    /* the shortlist */
+    int64_t *list_a, *list_b, n_list_a, n_list_b;
+    double *price, *key;
+    int64_t priced;
+    double lower, upper, low_a, high_b;
+    int64_t steps, pricings;
+};
+
+static int64_t place_of(Points p, int64_t i) { return p.places ? p.places[i] : p.first + i; }
+
+static void project_points(const Solver *s, Points p, const double *w, double *out)
+{
+    project(p.places ? s->X : s->X + p.first * s->d, s->d, p.places, p.n, w, out);
+}
+
+Solver *solver_new(const double *X, int64_t n, int64_t d)
+{
+    Solver *s = calloc(1, sizeof *s);
+    int64_t cap = d + 4;
+    s->X = X, s->n = n, s->d = d, s->cap = cap;
+    s->place = malloc(sizeof(int64_t) * cap);
+    s->side = malloc(cap);
+    s->weight = malloc(sizeof(double) * cap);
+    s->row = malloc(sizeof(double *) * cap);
+    s->rows = malloc(sizeof(double) * cap * d);
+    for (int64_t i = 0; i < cap; i++) s->row[i] = s->rows + i * d;
+    s->R = malloc(sizeof(double) * cap * cap);
+    double **vectors[] = {&s->ya, &s->yb, &s->x, &s->g, &s->z, &s->t};
+    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) *vectors[i] = malloc(sizeof(double) * cap);
+    double **wide[] = {&s->origin, &s->w, &s->normal, &s->point};
+    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) *wide[i] = malloc(sizeof(double) * d);
+    s->list_a = malloc(sizeof(int64_t) * SHORTLIST);
+    s->list_b = malloc(sizeof(int64_t) * SHORTLIST);
+    return s;
+}
+
+void solver_free(Solver *s)
+{
+    void *all[] = {s->place, s->side, s->weight, s->row, s->rows, s->R, s->ya, s->yb, s->x, s->g, s->z, s->t,
+                   s->origin, s->w, s->normal, s->point, s->list_a, s->list_b, s->price, s->key, s};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+}
+
+/* ---- the factor ---- */
+
+/* t <- R'^-1 t */
+static void forward(const Solver *s, int64_t k, double *t)
+{
+    for (int64_t i = 0; i < k; i++) {
+        const double *row = s->R + i * s->cap;
+        t[i] /= row[i];
+        add_scaled(t + i + 1, -t[i], row + i + 1, k - i - 1);
+    }
+}
+
+/* t <- R^-1 t */
+static void backward(const Solver *s, int64_t k, double *t)
+{
+    for (int64_t i = k - 1; i >= 0; i--) {
+        const double *row = s->R + i * s->cap;
+        t[i] = (t[i] - dot(row + i + 1, t + i + 1, k - i - 1)) / row[i];
+    }
+}
+
+static void set_row(const Solver *s, double *row, int64_t place, signed char side)
+{
+    const double *x = s->X + place * s->d;
+    for (int64_t i = 0; i < s->d; i++) row[i] = side * (x[i] - s->origin[i]);
+}
+
+/* Take a point into the active set with weight 0; 0 if it lies in the affine hull of the set already. */
+static int enter(Solver *s, int64_t place, signed char side)
+{
+    int64_t k = s->k, d = s->d;
+    if (k >= s->cap) return 0;
+    double *q = s->row[k], *g = s->g;
+    set_row(s, q, place, side);
+    project_rows(s->row, d, k, q, g);
+    for (int64_t i = 0; i < k; i++) g[i] += s->side[i] == side ? s->lift : 0;
+    double own = dot(q, q, d) + s->lift;
+    forward(s, k, g);
+    double pivot = own - dot(g, g, k);
+    if (pivot < 1e-4 * own) {
+        /* Cancellation: take the residual of the point itself, and correct the new column by it. */
+        memcpy(s->t, g, sizeof(double) * k);
+        backward(s, k, s->t);
+        combine_rows(s->row, d, k, s->t, s->point);
+        double sum_a = 0, sum_b = 0;
+        for (int64_t i = 0; i < k; i++) *(s->side[i] > 0 ? &sum_a : &sum_b) += s->t[i];
+        double lift_a = (side > 0) - sum_a, lift_b = (side < 0) - sum_b;
+        for (int64_t i = 0; i < d; i++) s->point[i] = q[i] - s->point[i];
+        project_rows(s->row, d, k, s->point, s->z);
+        for (int64_t i = 0; i < k; i++) s->z[i] += s->lift * (s->side[i] > 0 ? lift_a : lift_b);
+        forward(s, k, s->z);
+        for (int64_t i = 0; i < k; i++) g[i] += s->z[i];
+        pivot = dot(s->point, s->point, d) + s->lift * (lift_a * lift_a + lift_b * lift_b) - dot(s->z, s->z, k);
+        if (!(pivot > 1e-22 * own)) return 0;
+    }
+    double r = sqrt(pivot);
+    for (int64_t i = 0; i < k; i++) s->R[i * s->cap + k] = g[i];
+    s->R[k * s->cap + k] = r;
+    s->ya[k] = ((side > 0) - dot(g, s->ya, k)) / r;
+    s->yb[k] = ((side < 0) - dot(g, s->yb, k)) / r;
+    s->place[k] = place, s->side[k] = side, s->weight[k] = 0;
+    s->k = k + 1;
+    return 1;
+}
+
+/* Take the point in column j out of the active set. */
+static void leave(Solver *s, int64_t j)
+{
+    int64_t k = s->k, cap = s->cap;
+    double *row = s->row[j];
+    size_t rest = (size_t)(k - 1 - j);
+    memmove(s->row + j, s->row + j + 1, sizeof(double *) * rest);
+    s->row[k - 1] = row;
+    memmove(s->place + j, s->place + j + 1, sizeof(int64_t) * rest);
+    memmove(s->side + j, s->side + j + 1, rest);
+    memmove(s->weight + j, s->weight + j + 1, sizeof(double) * rest);
+    for (int64_t i = 0; i < k; i++) {
+        int64_t from = i > j + 1 ? i : j + 1; /* below the diagonal nothing is kept */
+        memmove(s->R + i * cap + from - 1, s->R + i * cap + from, sizeof(double) * (size_t)(k - from));
+    }
+    for (int64_t i = j; i < k - 1; i++) {
+        double *a = s->R + i * cap, *b = a + cap;
+        double h = hypot(a[i], b[i]), c = a[i] / h, sn = b[i] / h;
+        a[i] = h;
+        rotate(a + i + 1, b + i + 1, c, sn, k - 2 - i);
+        rotate(s->ya + i, s->ya + i + 1, c, sn, 1);
+        rotate(s->yb + i, s->yb + i + 1, c, sn, 1);
+    }
+    s->k = k - 1;
+}
+
+/* ---- one step ---- */
+
+/* multipliers (la, lb) with M (la, lb) = (ra, rb), M the Gram matrix of ya and yb */
+static void multipliers(const Solver *s, double ra, double rb, double *la, double *lb)
+{
+    double aa = dot(s->ya, s->ya, s->k), bb = dot(s->yb, s->yb, s->k), ab = dot(s->ya, s->yb, s->k);
+    double det = aa * bb - ab * ab;
+    *la = (ra * bb - rb * ab) / det;
+    *lb = (rb * aa - ra * ab) / det;
+}
+
+/* x: the weights that make |w| least on the affine hulls of the two active sets */
+static void least(Solver *s)
+{
+    double la, lb;
+    multipliers(s, 1, 1, &la, &lb);
+    for (int64_t i = 0; i < s->k; i++) s->x[i] = la * s->ya[i] + lb * s->yb[i];
+    backward(s, s->k, s->x);
+}
+
+static double renew_w(Solver *s, const double *weight)
+{
+    combine_rows(s->row, s->d, s->k, weight, s->w);
+    return dot(s->w, s->w, s->d);
+}
+
+/* Correct weights x whose w is known until each side projects to one place, to `tolerance` of |w|^2. */
+static double refine(Solver *s, double *x, double square, double tolerance)
+{
+    double last = INFINITY;
+    for (int turn = 0; turn < 4; turn++) {
+        int64_t k = s->k;
+        project_rows(s->row, s->d, k, s->w, s->t);
+        double mean_a = 0, mean_b = 0, worst = 0;
+        for (int64_t i = 0; i < k; i++) *(s->side[i] > 0 ? &mean_a : &mean_b) += x[i] * s->t[i];
+        for (int64_t i = 0; i < k; i++) {
+            s->z[i] = (s->side[i] > 0 ? mean_a : mean_b) - s->t[i];
+            worst = fmax(worst, fabs(s->z[i]));
+        }
+        if (worst <= tolerance * square || worst > 0.5 * last) break;
+        last = worst;
+        forward(s, k, s->z);
+        double la, lb;
+        multipliers(s, -dot(s->ya, s->z, k), -dot(s->yb, s->z, k), &la, &lb);
+        for (int64_t i = 0; i < k; i++) s->z[i] += la * s->ya[i] + lb * s->yb[i];
+        backward(s, k, s->z);
+        for (int64_t i = 0; i < k; i++) x[i] += s->z[i];
+        square = renew_w(s, x);
+    }
+    return square;
+}
+
+/* Go to the least |w| that the active set allows with weights >= 0, dropping points on the way; returns |w|^2. */
+static double descend(Solver *s, double tolerance)
+{
+    for (;;) {
+        least(s);
+        double square = renew_w(s, s->x);
+        square = refine(s, s->x, square, tolerance);
+        double step = 1;
+        int64_t first = -1;
+        for (int64_t i = 0; i < s->k; i++)
+            if (s->x[i] <= 0) {
+                double reach = s->weight[i] / (s->weight[i] - s->x[i]);
+                if (!(reach >= 0)) reach = 0;
+                if (first < 0 || reach < step) step = reach, first = i;
+            }
+        if (first < 0) {
+            memcpy(s->weight, s->x, sizeof(double) * s->k);
+            return square;
+        }
+        for (int64_t i = 0; i < s->k; i++) s->weight[i] += step * (s->x[i] - s->weight[i]);
+        s->weight[first] = 0;
+        for (int64_t i = s->k - 1; i >= 0; i--)
+            if (s->weight[i] <= 0 && s->x[i] <= 0) leave(s, i);
+    }
+}
+
+/* ---- pricing ---- */
+
+/* The places of the m smallest keys of n, in `out`; key is reordered. */
+static int64_t smallest(Points p, double *key, int64_t m, int64_t *out)
+{
+    /* a bounded heap, largest on top */
+    double top[SHORTLIST];
+    int64_t held = 0;
+    for (int64_t i = 0; i < p.n; i++) {
+        if (held == m && key[i] >= top[0]) continue;
+        int64_t hole;
+        if (held < m) {
+            hole = held++;
+            while (hole && top[(hole - 1) / 2] < key[i]) {
+                top[hole] = top[(hole - 1) / 2], out[hole] = out[(hole - 1) / 2];
+                hole = (hole - 1) / 2;
+            }
+        } else {
+            hole = 0;
+            for (;;) {
+                int64_t child = 2 * hole + 1;
+                if (child >= held) break;
+                if (child + 1 < held && top[child + 1] > top[child]) child++;
+                if (top[child] <= key[i]) break;
+                top[hole] = top[child], out[hole] = out[child];
+                hole = child;
+            }
+        }
+        top[hole] = key[i], out[hole] = place_of(p, i);
+    }
+    return held;
+}
+
+/* Project every point on w, renew the shortlists, and keep the hyperplane if it is the best so far. */
+static double price_all(Solver *s, Points A, Points B, double length)
+{
+    int64_t most = A.n > B.n ? A.n : B.n;
+    if (s->priced < most) {
+        s->price = realloc(s->price, sizeof(double) * most);
+        s->priced = most;
+    }
+    double low = INFINITY, high = -INFINITY;
+    project_points(s, A, s->w, s->price);
+    for (int64_t i = 0; i < A.n; i++) low = fmin(low, s->price[i]);
+    s->n_list_a = smallest(A, s->price, SHORTLIST, s->list_a);
+    project_points(s, B, s->w, s->price);
+    for (int64_t i = 0; i < B.n; i++) {
+        high = fmax(high, s->price[i]);
+        s->price[i] = -s->price[i];
+    }
+    s->n_list_b = smallest(B, s->price, SHORTLIST, s->list_b);
+    s->pricings++;
+    double lower = (low - high) / length;
+    if (lower > s->lower) {
+        s->lower = lower, s->low_a = low / length, s->high_b = high / length;
+        for (int64_t i = 0; i < s->d; i++) s->normal[i] = s->w[i] / length;
+    }
+    return lower;
+}
+
+static int64_t worst_of(const Solver *s, const int64_t *list, int64_t n, double sign, double *value)
+{
+    int64_t worst = -1;
+    *value = INFINITY;
+    double price[SHORTLIST];
+    project(s->X, s->d, list, n, s->w, price);
+    for (int64_t i = 0; i < n; i++)
+        if (sign * price[i] < *value) *value = sign * price[i], worst = list[i];
+    *value *= sign;
+    return worst;
+}
+
+static void mean_of(const Solver *s, Points p, double *mean)
+{
+    if (p.mean) {
+        memcpy(mean, p.mean, sizeof(double) * s->d);
+        return;
+    }
+    memset(mean, 0, sizeof(double) * s->d);
+    for (int64_t i = 0; i < p.n; i++) add_scaled(mean, 1.0 / p.n, s->X + place_of(p, i) * s->d, s->d);
+}
+
+/* ---- states ---- */
+
+struct State {
+    size_t size;
+    int64_t k;
+    double lift;
+    double numbers[]; /* origin, weight, ya, yb, the rows of R; then places and sides */
+};
+
+State *solver_save(const Solver *s)
+{
+    size_t k = (size_t)s->k, d = (size_t)s->d, doubles = d + 3 * k + k * (k + 1) / 2;
+    size_t size = sizeof(State) + sizeof(double) * doubles + sizeof(int64_t) * k + k;
+    State *state = malloc(size);
+    state->size = size, state->k = s->k, state->lift = s->lift;
+    double *to = state->numbers;
+    memcpy(to, s->origin, sizeof(double) * d), to += d;
+    memcpy(to, s->weight, sizeof(double) * k), to += k;
+    memcpy(to, s->ya, sizeof(double) * k), to += k;
+    memcpy(to, s->yb, sizeof(double) * k), to += k;
+    for (size_t i = 0; i < k; to += k - i, i++) memcpy(to, s->R + i * s->cap + i, sizeof(double) * (k - i));
+    memcpy(to, s->place, sizeof(int64_t) * k);
+    memcpy((int64_t *)to + k, s->side, k);
+    return state;
+}
+
+size_t state_size(const State *state) { return state->size; }
+int64_t state_active(const State *state) { return state->k; }
+
+static void load(Solver *s, const State *state)
+{
+    size_t k = (size_t)state->k, d = (size_t)s->d;
+    const double *from = state->numbers;
+    s->k = state->k, s->lift = state->lift;
+    memcpy(s->origin, from, sizeof(double) * d), from += d;
+    memcpy(s->weight, from, sizeof(double) * k), from += k;
+    memcpy(s->ya, from, sizeof(double) * k), from += k;
+    memcpy(s->yb, from, sizeof(double) * k), from += k;
+    for (size_t i = 0; i < k; from += k - i, i++) memcpy(s->R + i * s->cap + i, from, sizeof(double) * (k - i));
+    memcpy(s->place, from, sizeof(int64_t) * k);
+    memcpy(s->side, (const int64_t *)from + k, k);
+    for (size_t i = 0; i < k; i++) set_row(s, s->row[i], s->place[i], s->side[i]);
+}
+
+/* Start from a state, or from the two points that face each other along the line of the means. */
+static int start(Solver *s, Points A, Points B, const Wanted *wanted, const State *from)
+{
+    double clear = wanted->tau + 2 * wanted->slack;
+    s->steps = 0, s->pricings = 0;
+    s->lower = -INFINITY, s->upper = INFINITY;
+    if (from) {
+        load(s, from);
+        double length = sqrt(renew_w(s, s->weight));
+        if (length > 0 && price_all(s, A, B, length) > clear && wanted->gap == 0) return SEPARABLE;
+        if (length > 0) return UNDECIDED;
+    }
+    mean_of(s, A, s->w);
+    mean_of(s, B, s->point);
+    for (int64_t i = 0; i < s->d; i++) {
+        s->origin[i] = 0.5 * (s->w[i] + s->point[i]);
+        s->w[i] -= s->point[i];
+    }
+    s->k = 0;
+    double length = sqrt(dot(s->w, s->w, s->d));
+    double lower = price_all(s, A, B, length > 0 ? length : 1);
+    if (length > 0 && lower > clear && wanted->gap == 0) return SEPARABLE;
+    if (!(length > 0)) s->lower = -INFINITY;
+    s->lift = fmax(squared_distance(s->X + s->list_a[0] * s->d, s->origin, s->d),
+                   squared_distance(s->X + s->list_b[0] * s->d, s->origin, s->d));
+    if (!(s->lift > 0)) s->lift = 1;
+    double value;
+    int64_t a = worst_of(s, s->list_a, s->n_list_a, 1, &value), b = worst_of(s, s->list_b, s->n_list_b, -1, &value);
+    enter(s, a, 1), enter(s, b, -1);
+    s->weight[0] = s->weight[1] = 1;
+    return UNDECIDED;
+}
+
+int solve(Solver *s, Points A, Points B, const Wanted *wanted, const State *from)
+{
+    double tau = wanted->tau, slack = 2 * wanted->slack, length;
+    if (start(s, A, B, wanted, from) == SEPARABLE) return SEPARABLE;
+    double fine = wanted->gap > 0 ? 0.1 * wanted->gap : 1e-3;
+    double before = INFINITY;
+    int stalled = 0;
+    for (s->steps = 0; s->steps < wanted->max_steps; s->steps++) {
+        double square = descend(s, fine);
+        length = sqrt(square);
+        s->upper = length;
+        if (length + slack <= tau || length == 0) return OVERLAPPING;
+        stalled = square < before * (1 - 1e-12) ? 0 : stalled + 1;
+        before = square;
+        double low, high;
+        int64_t a = worst_of(s, s->list_a, s->n_list_a, 1, &low), b = worst_of(s, s->list_b, s->n_list_b, -1, &high);
+        double lower = (low - high) / length;
+        int good = wanted->gap > 0 ? lower >= length * (1 - 0.5 * wanted->gap) - slack : lower > fmax(0.3 * length, tau + slack);
+        if (!good && stalled < 5) {
+            double level_a = 0, level_b = 0; /* where the active points lie */
+            for (int64_t i = 0; i < s->k; i++) *(s->side[i] > 0 ? &level_a : &level_b) += s->weight[i] * s->t[i];
+            double shift = dot(s->w, s->origin, s->d);
+            double over_a = level_a - (low - shift), over_b = (high - shift) + level_b;
+            int came = 0;
+            if (over_a >= over_b) came += enter(s, a, 1);
+            if (over_b > 0.1 * over_a) came += enter(s, b, -1);
+            if (over_a < over_b && over_a > 0.1 * over_b) came += enter(s, a, 1);
+            if (came) continue;
+        }
+        double all = price_all(s, A, B, length);
+        if (wanted->gap > 0 ? all >= length * (1 - wanted->gap) - slack : all > tau + slack) break;
+        if (stalled >= 10) break;
+    }
+    return s->lower > tau + slack ? SEPARABLE : UNDECIDED;
+}
+
+const double *solver_normal(const Solver *s) { return s->normal; }
+double solver_lower(const Solver *s) { return s->lower; }
+double solver_upper(const Solver *s) { return s->upper; }
+double solver_low_a(const Solver *s) { return s->low_a; }
+double solver_high_b(const Solver *s) { return s->high_b; }
+int64_t solver_steps(const Solver *s) { return s->steps; }
+int64_t solver_pricings(const Solver *s) { return s->pricings; }
+
+int64_t solver_active(const Solver *s, int64_t *places, double *weight, signed char *side)
+{
+    memcpy(places, s->place, sizeof(int64_t) * s->k);
+    memcpy(weight, s->weight, sizeof(double) * s->k);
+    memcpy(side, s->side, (size_t)s->k);
+    return s->k;
+}

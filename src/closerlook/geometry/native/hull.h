@@ -1,0 +1,49 @@
+/* The nearest points of two convex hulls. */
+#ifndef CLOSERLOOK_HULL_H
+#define CLOSERLOOK_HULL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { UNDECIDED = 0, SEPARABLE = 1, OVERLAPPING = 2 };
+
+/* A finite set of points: rows of X. */
+typedef struct {
+    const int64_t *places; /* rows of X; NULL: the rows first, first + 1, ... */
+    int64_t first, n;
+    const double *mean; /* a point of the hull to start from; NULL: the mean */
+} Points;
+
+typedef struct {
+    double tau;       /* hulls nearer than this overlap */
+    double slack;     /* bound on the rounding error of a projection on a unit vector */
+    double gap;       /* 0: decide only; else go on until the distance is known to this relative gap */
+    int64_t max_steps;
+} Wanted;
+
+typedef struct Solver Solver;
+
+Solver *solver_new(const double *X, int64_t n, int64_t d);
+void solver_free(Solver *s);
+
+/* Where a solver stood after a call: a later one on larger sets goes on from there. */
+typedef struct State State;
+
+State *solver_save(const Solver *s);
+size_t state_size(const State *state);
+int64_t state_active(const State *state);
+
+/* Decide two sets of points; `from` may be NULL. */
+int solve(Solver *s, Points A, Points B, const Wanted *wanted, const State *from);
+
+/* After a call: unit normal (towards A) of the best hyperplane, bounds of the distance, the weights of both sides. */
+const double *solver_normal(const Solver *s);
+double solver_lower(const Solver *s);
+double solver_upper(const Solver *s);
+double solver_low_a(const Solver *s);  /* smallest projection of A on the normal */
+double solver_high_b(const Solver *s); /* largest projection of B */
+int64_t solver_active(const Solver *s, int64_t *places, double *weight, signed char *side);
+int64_t solver_steps(const Solver *s);
+int64_t solver_pricings(const Solver *s);
+
+#endif

@@ -1,0 +1,62 @@
+/* Clusters of points by label, and the two clusters of one label whose means are closest. */
+#ifndef CLOSERLOOK_LINKAGE_H
+#define CLOSERLOOK_LINKAGE_H
+
+#include <stdint.h>
+
+#include "parallel.h"
+
+enum { NEAREST = 8 }; /* neighbours remembered for each cluster */
+
+typedef struct {
+    int64_t slot;
+    uint32_t stamp;
+    double distance;
+} Neighbour;
+
+/* Every point starts as a cluster in the slot of its own number; a union stays in the slot of its larger part. */
+typedef struct {
+    const double *X;
+    int64_t n, d, labels;
+    const int64_t *start; /* of each label's points, with the end: labels + 1 */
+    const int64_t *order; /* a point's rank for ties */
+    double tie;           /* means whose distances differ by less are equally close */
+    int64_t *label;       /* of each slot */
+    double *mean;         /* n x d */
+    const double *basis;  /* LEADS - 1 orthonormal directions */
+    double lead_error;    /* of a distance of leads, which are single precision */
+    float *lead;          /* n x LEADS: leading coordinates of the mean, and the length of the rest */
+    double *mass, *radius;
+    int64_t *size, *first; /* points of a cluster; the smallest rank among them */
+    int64_t *next, *tail;  /* its points as a list, from the slot's own */
+    int64_t *owner;        /* slot of each point's cluster */
+    uint32_t *stamp;       /* changes when the slot's cluster does */
+    int64_t *alive, *alive_n, *position; /* slots in use, by label */
+    Neighbour *near;       /* n x NEAREST, closest first */
+    int *near_n;
+    double *beyond;        /* clusters that are not in the list are at least this far */
+    uint64_t **refused;    /* by label: one row of bits for each slot of it */
+    double *heap_key;
+    int64_t *heap_slot, heap_n, heap_room;
+    int64_t *tied, tied_room;
+    float *bound;
+} Linkage;
+
+Linkage *linkage_new(const double *X, int64_t n, int64_t d, int64_t labels, const int64_t *start, const int64_t *order,
+                     const double *mass, const double *basis, double tie, Crew *crew);
+void linkage_free(Linkage *l);
+
+/* The closest pair of clusters of one label that is not refused; 0 if none is left. */
+int linkage_closest(Linkage *l, int64_t *a, int64_t *b, double *distance);
+void linkage_refuse(Linkage *l, int64_t a, int64_t b);
+int64_t linkage_merge(Linkage *l, int64_t a, int64_t b);
+int64_t linkage_points(const Linkage *l, int64_t slot, int64_t *out);
+
+/* Mean and lead of the union of two clusters, and a radius around that mean. */
+double linkage_union(const Linkage *l, int64_t a, int64_t b, double *mean, float *lead);
+void linkage_lead(const Linkage *l, const double *point, float *lead);
+
+/* Whether points whose leads are this far apart (squared) are surely farther apart than `reach`. */
+int linkage_beyond(const Linkage *l, float square, double reach);
+
+#endif

@@ -1,0 +1,174 @@
+/*
+ * Distances of many points to one hull. The active-set method of hull.c with one side a single point, from inner products
+ * alone: those of the hull's points are computed once, so that looking at every point costs no more than a few additions
+ * for each active one, whatever the number of coordinates.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "linear.h"
+#include "parallel.h"
+
+typedef struct {
+    int64_t cap, k;
+    int64_t *active;
+    double *R, *y, *x, *weight, *g;
+    double *value; /* w . x_j for every point of the hull */
+} Search;
+
+typedef struct {
+    const double *K; /* n x n inner products of the hull's points */
+    int64_t n;
+    const double *S; /* queries x n inner products of queries and points */
+    const double *square; /* |query|^2 */
+    const double *cutoff; /* a distance that makes the hull too far */
+    double gap;
+    int64_t max_steps;
+    double *lower, *upper;
+    Search *search;
+} Job;
+
+static double inner(const Job *job, const double *S, double square, int64_t i, int64_t j)
+{
+    return job->K[i * job->n + j] - S[i] - S[j] + square + 1; /* lifted by one, as all distances here are near one */
+}
+
+static int enter(const Job *job, Search *s, const double *S, double square, int64_t point)
+{
+    int64_t k = s->k;
+    if (k >= s->cap) return 0;
+    double *g = s->g;
+    for (int64_t i = 0; i < k; i++) g[i] = inner(job, S, square, s->active[i], point);
+    double own = inner(job, S, square, point, point);
+    for (int64_t i = 0; i < k; i++) {
+        const double *row = s->R + i * s->cap;
+        g[i] /= row[i];
+        add_scaled(g + i + 1, -g[i], row + i + 1, k - i - 1);
+    }
+    double pivot = own - dot(g, g, k);
+    if (!(pivot > 1e-12 * own)) return 0;
+    double r = sqrt(pivot);
+    for (int64_t i = 0; i < k; i++) s->R[i * s->cap + k] = g[i];
+    s->R[k * s->cap + k] = r;
+    s->y[k] = (1 - dot(g, s->y, k)) / r;
+    s->active[k] = point, s->weight[k] = 0;
+    s->k = k + 1;
+    return 1;
+}
+
+static void leave(Search *s, int64_t j)
+{
+    int64_t k = s->k, cap = s->cap;
+    size_t rest = (size_t)(k - 1 - j);
+    memmove(s->active + j, s->active + j + 1, sizeof(int64_t) * rest);
+    memmove(s->weight + j, s->weight + j + 1, sizeof(double) * rest);
+    for (int64_t i = 0; i < k; i++) {
+        int64_t from = i > j + 1 ? i : j + 1;
+        memmove(s->R + i * cap + from - 1, s->R + i * cap + from, sizeof(double) * (size_t)(k - from));
+    }
+    for (int64_t i = j; i < k - 1; i++) {
+        double *a = s->R + i * cap, *b = a + cap;
+        double h = hypot(a[i], b[i]), c = a[i] / h, sn = b[i] / h;
+        a[i] = h;
+        rotate(a + i + 1, b + i + 1, c, sn, k - 2 - i);
+        rotate(s->y + i, s->y + i + 1, c, sn, 1);
+    }
+    s->k = k - 1;
+}
+
+/* Weights of least distance on the active points, as far as they stay positive. */
+static void descend(Search *s)
+{
+    for (;;) {
+        int64_t k = s->k, first = -1;
+        double total = dot(s->y, s->y, k), step = 1;
+        for (int64_t i = 0; i < k; i++) s->x[i] = s->y[i] / total;
+        for (int64_t i = k - 1; i >= 0; i--) {
+            const double *row = s->R + i * s->cap;
+            s->x[i] = (s->x[i] - dot(row + i + 1, s->x + i + 1, k - i - 1)) / row[i];
+        }
+        for (int64_t i = 0; i < k; i++)
+            if (s->x[i] <= 0) {
+                double reach = s->weight[i] / (s->weight[i] - s->x[i]);
+                if (!(reach >= 0)) reach = 0;
+                if (first < 0 || reach < step) step = reach, first = i;
+            }
+        if (first < 0) {
+            memcpy(s->weight, s->x, sizeof(double) * k);
+            return;
+        }
+        for (int64_t i = 0; i < k; i++) s->weight[i] += step * (s->x[i] - s->weight[i]);
+        s->weight[first] = 0;
+        for (int64_t i = k - 1; i >= 0; i--)
+            if (s->weight[i] <= 0 && s->x[i] <= 0) leave(s, i);
+    }
+}
+
+/* One query: bounds of its distance to the hull; upper is infinite where rounding stopped the search. */
+static void search_one(void *context, int64_t task, int worker)
+{
+    Job *job = context;
+    Search *s = &job->search[worker];
+    const double *S = job->S + task * job->n;
+    double square = job->square[task], cutoff = job->cutoff[task], best = INFINITY;
+    int64_t n = job->n, start = 0;
+    for (int64_t j = 0; j < n; j++) {
+        double apart = job->K[j * n + j] - 2 * S[j];
+        if (apart < best) best = apart, start = j;
+    }
+    s->k = 0;
+    enter(job, s, S, square, start);
+    s->weight[0] = 1;
+    double lower = 0;
+    job->lower[task] = 0, job->upper[task] = INFINITY;
+    for (int64_t step = 0; step < job->max_steps; step++) {
+        descend(s);
+        for (int64_t j = 0; j < n; j++) s->value[j] = -S[j];
+        for (int64_t i = 0; i < s->k; i++) add_scaled(s->value, s->weight[i], job->K + s->active[i] * n, n);
+        double at_query = -square, at_hull = 0, least = INFINITY;
+        int64_t worst = 0;
+        for (int64_t i = 0; i < s->k; i++) {
+            at_query += s->weight[i] * S[s->active[i]];
+            at_hull += s->weight[i] * s->value[s->active[i]];
+        }
+        for (int64_t j = 0; j < n; j++)
+            if (s->value[j] < least) least = s->value[j], worst = j;
+        double length2 = at_hull - at_query;
+        if (!(length2 > 1e-10)) return; /* inside or nearly: inner products have too few digits */
+        double length = sqrt(length2), bound = (least - at_query) / length;
+        if (bound > lower) lower = bound;
+        job->lower[task] = lower;
+        if (lower >= cutoff || lower >= length * (1 - job->gap) || !enter(job, s, S, square, worst)) {
+            int done = lower >= cutoff || lower >= length * (1 - 10 * job->gap);
+            job->upper[task] = done ? length : INFINITY;
+            return;
+        }
+    }
+}
+
+/* Bounds for m queries; see Job. Distances are not finished where lower has passed the cutoff. */
+void nearest(const double *K, int64_t n, const double *S, const double *square, const double *cutoff, int64_t m, int64_t d,
+             double gap, int threads, double *lower, double *upper)
+{
+    Crew *crew = crew_new(threads < m ? threads : (int)m);
+    threads = crew_size(crew);
+    Job job = {K, n, S, square, cutoff, gap, 20 * (d + 20), lower, upper, calloc((size_t)threads, sizeof(Search))};
+    int64_t cap = (d + 2 < n ? d + 2 : n) + 1;
+    for (int i = 0; i < threads; i++) {
+        Search *s = &job.search[i];
+        s->cap = cap;
+        s->active = malloc(sizeof(int64_t) * cap);
+        s->R = malloc(sizeof(double) * cap * cap);
+        double **vectors[] = {&s->y, &s->x, &s->weight, &s->g};
+        for (size_t v = 0; v < 4; v++) *vectors[v] = malloc(sizeof(double) * cap);
+        s->value = malloc(sizeof(double) * n);
+    }
+    crew_run(crew, search_one, &job, m);
+    for (int i = 0; i < threads; i++) {
+        Search *s = &job.search[i];
+        free(s->active), free(s->R), free(s->y), free(s->x), free(s->weight), free(s->g), free(s->value);
+    }
+    free(job.search);
+    crew_free(crew);
+}

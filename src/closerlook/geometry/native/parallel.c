@@ -1,0 +1,103 @@
+#include "parallel.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+typedef struct {
+    Crew *crew;
+    int worker;
+} Seat;
+
+struct Crew {
+    int workers, leaving, busy;
+    int64_t round, tasks;
+    _Atomic int64_t next;
+    Work work;
+    void *context;
+    pthread_t *thread;
+    Seat *seat;
+    pthread_mutex_t lock;
+    pthread_cond_t begin, end;
+};
+
+static void take_tasks(Crew *crew, int worker)
+{
+    for (;;) {
+        int64_t task = atomic_fetch_add(&crew->next, 1);
+        if (task >= crew->tasks) return;
+        crew->work(crew->context, task, worker);
+    }
+}
+
+static void *attend(void *argument)
+{
+    Seat *seat = argument;
+    Crew *crew = seat->crew;
+    int64_t seen = 0;
+    for (;;) {
+        pthread_mutex_lock(&crew->lock);
+        while (crew->round == seen && !crew->leaving) pthread_cond_wait(&crew->begin, &crew->lock);
+        seen = crew->round;
+        int leaving = crew->leaving;
+        pthread_mutex_unlock(&crew->lock);
+        if (leaving) return NULL;
+        take_tasks(crew, seat->worker);
+        pthread_mutex_lock(&crew->lock);
+        if (--crew->busy == 0) pthread_cond_signal(&crew->end);
+        pthread_mutex_unlock(&crew->lock);
+    }
+}
+
+Crew *crew_new(int workers)
+{
+    Crew *crew = calloc(1, sizeof *crew);
+    pthread_mutex_init(&crew->lock, NULL);
+    pthread_cond_init(&crew->begin, NULL);
+    pthread_cond_init(&crew->end, NULL);
+    crew->thread = calloc((size_t)workers, sizeof *crew->thread);
+    crew->seat = calloc((size_t)workers, sizeof *crew->seat);
+    crew->workers = 1;
+    for (int i = 1; i < workers; i++) {
+        crew->seat[i] = (Seat){crew, i};
+        if (pthread_create(&crew->thread[i], NULL, attend, &crew->seat[i])) break; /* fewer threads, same result */
+        crew->workers++;
+    }
+    return crew;
+}
+
+void crew_free(Crew *crew)
+{
+    pthread_mutex_lock(&crew->lock);
+    crew->leaving = 1;
+    pthread_cond_broadcast(&crew->begin);
+    pthread_mutex_unlock(&crew->lock);
+    for (int i = 1; i < crew->workers; i++) pthread_join(crew->thread[i], NULL);
+    pthread_mutex_destroy(&crew->lock);
+    pthread_cond_destroy(&crew->begin);
+    pthread_cond_destroy(&crew->end);
+    free(crew->thread);
+    free(crew->seat);
+    free(crew);
+}
+
+int crew_size(const Crew *crew) { return crew->workers; }
+
+void crew_run(Crew *crew, Work work, void *context, int64_t tasks)
+{
+    if (tasks <= 1 || crew->workers == 1) {
+        for (int64_t task = 0; task < tasks; task++) work(context, task, 0);
+        return;
+    }
+    pthread_mutex_lock(&crew->lock);
+    crew->work = work, crew->context = context, crew->tasks = tasks;
+    atomic_store(&crew->next, 0);
+    crew->busy = crew->workers - 1;
+    crew->round++;
+    pthread_cond_broadcast(&crew->begin);
+    pthread_mutex_unlock(&crew->lock);
+    take_tasks(crew, 0);
+    pthread_mutex_lock(&crew->lock);
+    while (crew->busy) pthread_cond_wait(&crew->end, &crew->lock);
+    pthread_mutex_unlock(&crew->lock);
+}

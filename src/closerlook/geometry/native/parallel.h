@@ -1,0 +1,15 @@
+/* A few threads that wait for work: one call runs a function for every task number. */
+#ifndef CLOSERLOOK_PARALLEL_H
+#define CLOSERLOOK_PARALLEL_H
+
+#include <stdint.h>
+
+typedef struct Crew Crew;
+typedef void (*Work)(void *context, int64_t task, int worker);
+
+Crew *crew_new(int workers); /* workers includes the calling thread */
+void crew_free(Crew *crew);
+int crew_size(const Crew *crew);
+void crew_run(Crew *crew, Work work, void *context, int64_t tasks);
+
+#endif

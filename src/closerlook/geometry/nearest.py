@@ -1,0 +1,158 @@
+"""Which hull is nearest to a point, and how far each one is: DirectProbe's prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from closerlook.errors import InputError
+from closerlook.geometry import kernels
+from closerlook.geometry.frame import Floats, Frame, Integers, as_points, longest
+
+GAP = 1e-7
+"""Distances are found to this relative gap."""
+
+GRAM_BYTES = 400_000_000
+"""Inner products of a hull's points are held up to this size; the points of larger hulls are looked at one by one."""
+
+QUERIES = 1024
+"""Queries worked on at a time."""
+
+Progress = Callable[[int, int], None]
+
+
+def nearest_hulls(
+    X: ArrayLike,
+    members: Sequence[Integers],
+    queries: ArrayLike,
+    *,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> tuple[Integers, Floats]:
+    """For each query the number of the nearest hull, the first of those equally near, and its distance: 0 inside.
+
+    X: (n, d), members: rows of X for each hull, queries: (m, d).
+
+    >>> hulls = [np.array([0, 1]), np.array([2])]
+    >>> nearest, distance = nearest_hulls([[0.0, 0.0], [2.0, 0.0], [1.0, 5.0]], hulls, [[1.0, 1.0], [1.0, 4.0]])
+    >>> nearest.tolist(), distance.round(6).tolist()
+    ([0, 1], [1.0, 1.0])
+    """
+    work = _Work(X, members, queries, threads)
+    m = len(work.Q)
+    order = np.argsort(work.vertex_distances(), axis=1, kind="stable")
+    best, winner = np.full(m, np.inf), np.full(m, -1, np.int64)
+    total = m + m * (len(members) - 1)
+    done = 0
+    for turn in (0, 1):  # first the hull that has the nearest point: what it gives cuts the others short
+        for hull in range(len(members)):
+            asked = np.flatnonzero((order[:, 0] == hull) == (turn == 0))
+            lower, upper = work.bounds(hull, asked, best[asked] * (1 + 10 * GAP))
+            nearer = upper < best[asked] * (1 - 2 * GAP)
+            level = ~nearer & (lower <= best[asked]) & (upper <= best[asked] * (1 + 2 * GAP)) & (hull < winner[asked])
+            change = asked[nearer | level]
+            best[change], winner[change] = np.minimum(upper[nearer | level], best[change]), hull
+            done += len(asked)
+            if progress:
+                progress(done, total)
+    return winner, best * work.frame.unit
+
+
+def hull_distances(
+    X: ArrayLike,
+    members: Sequence[Integers],
+    queries: ArrayLike,
+    *,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Floats:
+    """(m, k) the distance of every query to every hull; arguments as for `nearest_hulls`."""
+    work = _Work(X, members, queries, threads)
+    m = len(work.Q)
+    distances = np.zeros((m, len(members)))
+    for hull in range(len(members)):
+        distances[:, hull] = work.bounds(hull, np.arange(m), np.full(m, np.inf))[1]
+        if progress:
+            progress(hull + 1, len(members))
+    return distances * work.frame.unit
+
+
+class _Work:
+    """Points and queries in one frame, and the inner products of the hulls that fit into memory."""
+
+    def __init__(self, X: ArrayLike, members: Sequence[Integers], queries: ArrayLike, threads: int | None) -> None:
+        points, asked = as_points(X), as_points(queries, "queries")
+        if asked.shape[1] != points.shape[1]:
+            raise InputError(
+                f"queries have {asked.shape[1]} coordinates; expected {points.shape[1]}, as the points of the hulls"
+            )
+        self.frame = Frame.of(points)
+        placed = self.frame.place(points)
+        self.hulls = [np.ascontiguousarray(placed[rows]) for rows in members]
+        self.Q = self.frame.place(asked)
+        self.square = np.einsum("ij,ij->i", self.Q, self.Q)
+        self.threads = kernels.count_threads(threads)
+        self.products: dict[int, Floats] = {}
+        self.held = 0
+
+    def vertex_distances(self) -> Floats:
+        """(m, k) squared distances of the queries to the nearest point of each hull, about: in single precision."""
+        Q = self.Q.astype(np.float32)
+        found = np.empty((len(Q), len(self.hulls)))
+        for hull, points in enumerate(self.hulls):
+            single = points.astype(np.float32)
+            norms = np.einsum("ij,ij->i", single, single)
+            for at in range(0, len(Q), QUERIES):
+                found[at : at + QUERIES, hull] = (norms - 2 * (Q[at : at + QUERIES] @ single.T)).min(axis=1)
+        return found
+
+    def bounds(self, hull: int, asked: Integers, cutoff: Floats) -> tuple[Floats, Floats]:
+        """Lower and upper bounds for some queries and a hull; those beyond their cutoff are not finished."""
+        lower, upper = np.zeros(len(asked)), np.full(len(asked), np.inf)
+        points, d = self.hulls[hull], self.Q.shape[1]
+        if len(asked) == 0:
+            return lower, upper
+        if len(points) ** 2 * 8 <= GRAM_BYTES:
+            K = self._gram(hull)
+            for at in range(0, len(asked), QUERIES):
+                part = slice(at, at + QUERIES)
+                S = self.Q[asked[part]] @ points.T
+                lower[part], upper[part] = kernels.nearest(
+                    K, S, self.square[asked[part]], cutoff[part], d=d, gap=GAP, threads=self.threads
+                )
+        rest = np.flatnonzero(np.isinf(upper) & (lower < cutoff))
+        if len(rest):
+            lower[rest], upper[rest] = self._exactly(points, self.Q[asked[rest]])
+        return lower, upper
+
+    def _gram(self, hull: int) -> Floats:
+        points = self.hulls[hull]
+        if hull not in self.products:
+            if self.held + len(points) ** 2 * 8 > GRAM_BYTES:
+                self.products.clear()
+                self.held = 0
+            blocks = np.array_split(points, 1 + len(points) // QUERIES)
+            self.products[hull] = np.concatenate([block @ points.T for block in blocks])
+            self.held += len(points) ** 2 * 8
+        return self.products[hull]
+
+    def _exactly(self, points: Floats, queries: Floats) -> tuple[Floats, Floats]:
+        """The bounds from the coordinates themselves."""
+        n = len(points)
+        Z = np.concatenate([points, queries])
+        groups = [np.arange(n), *(np.array([row]) for row in range(n, len(Z)))]
+        pairs = np.column_stack([np.zeros(len(queries), np.int64), np.arange(1, len(groups))])
+        tolerance = 1e-9 * max(self.frame.radius, 1e-300)
+        found = kernels.solve_pairs(
+            Z,
+            groups,
+            pairs,
+            tau=tolerance,
+            slack=Frame.slack(longest(Z), Z.shape[1]),
+            gap=GAP,
+            threads=self.threads,
+        )
+        inside = found.verdict == kernels.OVERLAPPING
+        return np.where(inside, 0.0, np.maximum(found.lower, 0.0)), np.where(inside, 0.0, found.upper)

@@ -1,0 +1,383 @@
+"""Spatial similarity: how alike two spaces place their labels, as the correlation of their label distances."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from closerlook.errors import InputError
+
+Label = str | int
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+CHUNK = 1 << 16
+"""Numbers held at a time in each temporary array: half a megabyte stays in a core's cache."""
+
+TOLERANCE = 1e-6
+"""Asymmetry that is forgiven, relative to the largest distance: what a table that went through float32 shows."""
+
+
+class LabelDistanceTable(Protocol):
+    """The distances of labels: values[i, j] between labels[i] and labels[j]; separable: whether the space is.
+
+    values: (m, m), symmetric, 0 on the diagonal; NaN in the whole row and column of a label without clusters.
+    """
+
+    @property
+    def labels(self) -> Sequence[Label]:
+        """The m labels, each once."""
+
+    @property
+    def values(self) -> Floats:
+        """(m, m) the distances."""
+
+    @property
+    def separable(self) -> bool:
+        """Whether the space is linearly separable, as the paper's definition asks."""
+
+
+Table = LabelDistanceTable | tuple[Sequence[Label], ArrayLike]
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """The spatial similarity of two spaces a and b, with its uncertainty and what it leaves out.
+
+    p_value: of the Mantel test; the share of relabellings of b, the true one included, whose Pearson correlation is at
+    least as high. exact: all of them were tried; `permutations` is how many were, the true one not counted.
+    labels: those compared, in a's order. left_out_a: labels that only a has; left_out_b: that only b has. undefined:
+    labels of both that have no distances on at least one side. separable: both spaces are linearly separable; where
+    False, the paper does not define the value; None where a side does not say. What cannot be computed is NaN.
+    """
+
+    pearson: float
+    spearman: float
+    pearson_interval: tuple[float, float]
+    spearman_interval: tuple[float, float]
+    p_value: float
+    exact: bool
+    labels: tuple[Label, ...]
+    left_out_a: tuple[Label, ...]
+    left_out_b: tuple[Label, ...]
+    undefined: tuple[Label, ...]
+    separable: bool | None
+    permutations: int
+    resamples: int
+    confidence: float
+
+    @property
+    def n_labels(self) -> int:
+        """How many labels were compared."""
+        return len(self.labels)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields and `n_labels` as plain values, for JSON: NaN is None, tuples are lists."""
+        return {key: _plain(value) for key, value in asdict(self).items()} | {"n_labels": self.n_labels}
+
+
+def spatial_similarity(
+    a: Table,
+    b: Table,
+    *,
+    permutations: int = 9999,
+    resamples: int = 2000,
+    confidence: float = 0.95,
+    rng: np.random.Generator | int | None = 0,
+) -> Similarity:
+    """How alike two spaces place the labels they share: the correlation of their m(m-1)/2 label distances.
+
+    a and b are tables of label distances, or pairs (labels, matrix). The intervals are percentiles over `resamples`
+    bootstrap draws of labels, not of pairs, since pairs that share a label are not independent; pairs of a label with
+    itself are dropped. They are NaN where fewer than half of the draws have a correlation. The p-value is the one-sided
+    Mantel test over `permutations` relabellings of b, or over all m! where those are no more. 0 of either skips it.
+
+    >>> before = (["ADJ", "NOUN", "VERB", "X"], [[0, 1, 2, 4], [1, 0, 3, 5], [2, 3, 0, 6], [4, 5, 6, 0]])
+    >>> after = (["VERB", "NOUN", "ADJ"], [[0, 7, 4], [7, 0, 2], [4, 2, 0]])
+    >>> found = spatial_similarity(before, after)
+    >>> round(found.pearson, 3), round(found.spearman, 3), found.labels, found.left_out_a
+    (0.993, 1.0, ('ADJ', 'NOUN', 'VERB'), ('X',))
+    >>> found.p_value == 1 / 6, found.exact
+    (True, True)
+    """
+    _check_options(permutations, resamples, confidence)
+    generator = np.random.default_rng(rng)
+    left, right = _read(a, "a"), _read(b, "b")
+    labels, undefined = _align(left, right)
+    x, y = _Pairs.of(left, labels), _Pairs.of(right, labels)
+    (pearson,), (spearman,) = _correlations(np.ones((1, len(x.values))), x, y)
+    intervals = _intervals(x, y, resamples, confidence, generator)
+    p_value, tried, exact = _mantel(x, y, permutations, generator)
+    return Similarity(
+        pearson=float(pearson),
+        spearman=float(spearman),
+        pearson_interval=intervals[0],
+        spearman_interval=intervals[1],
+        p_value=p_value,
+        exact=exact,
+        labels=labels,
+        left_out_a=tuple(label for label in left.labels if label not in right.labels),
+        left_out_b=tuple(label for label in right.labels if label not in left.labels),
+        undefined=undefined,
+        separable=_both(left.separable, right.separable),
+        permutations=tried,
+        resamples=resamples,
+        confidence=confidence,
+    )
+
+
+# --- The mathematics -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """The distances of the pairs i < j of m labels, and how they rank.
+
+    values: (p,). order: (p,) sorts them. starts: where each run of equal values starts in that order. run: (p,) the run
+    that each pair is in.
+    """
+
+    m: int
+    values: Floats
+    order: Integers
+    starts: Integers
+    run: Integers
+
+    @classmethod
+    def of(cls, table: _Table, labels: Sequence[Label]) -> _Pairs:
+        rows = [table.labels.index(label) for label in labels]
+        distances = table.values[np.ix_(rows, rows)][np.triu_indices(len(rows), 1)]
+        # Correlations know no scale. The grid makes equal what only rounding told apart: a tie for Spearman, a constant
+        # side for both.
+        values = np.round(distances / (distances.max() or 1.0), 12).astype(np.float64)
+        run = np.unique(values, return_inverse=True)[1]
+        order = np.argsort(values, kind="stable")
+        starts = np.flatnonzero(np.diff(run[order], prepend=-1))
+        return cls(len(rows), values, order, starts, run)
+
+    @property
+    def constant(self) -> bool:
+        return len(self.starts) == 1
+
+    def ranks(self, w: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        """(k, p) the mean rank of each pair when pair q is there w[:, q] times, and (k,) whether all are equal."""
+        times = np.add.reduceat(w[:, self.order], self.starts, axis=1)
+        ranks = np.cumsum(times, axis=1) - (times - 1) / 2
+        return ranks[:, self.run], times.max(axis=1) == times.sum(axis=1)
+
+    def standardised(self) -> Floats:
+        """(p,) of mean 0 and length 1, so that the inner product of two is their Pearson correlation."""
+        centred = self.values - self.values.mean()
+        return np.asarray(centred / np.linalg.norm(centred))
+
+
+def _correlations(w: Floats, x: _Pairs, y: _Pairs) -> tuple[Floats, Floats]:
+    """(k,) Pearson and (k,) Spearman when pair q is there w[:, q] times, w: (k, p); NaN where a side is constant."""
+    (x_ranks, x_constant), (y_ranks, y_constant) = x.ranks(w), y.ranks(w)
+    lost = x_constant | y_constant
+    pearson = np.where(lost, np.nan, _pearson(w, x.values, y.values))
+    return pearson, np.where(lost, np.nan, _pearson(w, x_ranks, y_ranks))
+
+
+def _pearson(w: Floats, x: Floats, y: Floats) -> Floats:
+    """(k,) the correlation of x and y, (p,) or (k, p), under weights w: (k, p); in two passes, against cancellation."""
+    with np.errstate(invalid="ignore", divide="ignore"):  # a constant side; the caller drops it
+        total = w.sum(axis=1, keepdims=True)
+        dx = x - (w * x).sum(axis=1, keepdims=True) / total
+        dy = y - (w * y).sum(axis=1, keepdims=True) / total
+        covariance = (w * (dx * dy)).sum(axis=1)
+        r = covariance / np.sqrt((w * (dx * dx)).sum(axis=1) * (w * (dy * dy)).sum(axis=1))
+    return np.asarray(np.clip(r, -1.0, 1.0))
+
+
+def _intervals(
+    x: _Pairs, y: _Pairs, resamples: int, confidence: float, rng: np.random.Generator
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """The percentile intervals of Pearson and of Spearman over draws of labels with replacement."""
+    chunks = [np.empty((2, 0))]
+    for w in _bootstrap_weights(x.m, resamples, rng):
+        chunks.append(np.stack(_correlations(w, x, y)))
+    found = np.concatenate(chunks, axis=1)
+    found = found[:, ~np.isnan(found[0])]
+    if found.shape[1] == 0 or 2 * found.shape[1] < resamples:
+        return (math.nan, math.nan), (math.nan, math.nan)
+    low, high = np.quantile(found, [(1 - confidence) / 2, (1 + confidence) / 2], axis=1).tolist()
+    return (low[0], high[0]), (low[1], high[1])
+
+
+def _bootstrap_weights(m: int, resamples: int, rng: np.random.Generator) -> Iterator[Floats]:
+    """(k, p) chunks: how often each pair i < j is there when m labels are drawn with replacement, itself apart.
+
+    Labels drawn n_i and n_j times make n_i n_j pairs, so that a draw is a row of weights and nothing is gathered.
+    """
+    i, j = np.triu_indices(m, 1)
+    for k in _chunks(resamples, len(i)):
+        draws = rng.integers(m, size=(k, m))
+        flat = (draws + m * np.arange(k)[:, None]).ravel()
+        counts = np.bincount(flat, minlength=k * m).reshape(k, m).astype(np.float64)
+        yield counts[:, i] * counts[:, j]
+
+
+def _mantel(x: _Pairs, y: _Pairs, permutations: int, rng: np.random.Generator) -> tuple[float, int, bool]:
+    """The p-value of the Mantel test, how many relabellings beside the true one were tried, and whether that is all."""
+    m = x.m
+    exact = math.factorial(m) <= permutations
+    tried = math.factorial(m) - 1 if exact else permutations
+    if tried == 0 or x.constant or y.constant:
+        return math.nan, tried, exact
+    i, j = np.triu_indices(m, 1)
+    left, right = x.standardised(), y.standardised()
+    matrix = np.zeros((m, m))
+    matrix[i, j] = matrix[j, i] = right
+    # A relabelling that changes nothing sums in another order: without the allowance, rounding would decide a tie.
+    least = left @ right - 1e-12
+    at_least = 0
+    for orders in _every_order(m) if exact else _random_orders(m, permutations, rng):
+        at_least += int(np.count_nonzero(matrix.take(orders[:, i] * m + orders[:, j]) @ left >= least))
+    if exact:
+        at_least -= 1  # the true labelling, which the formula below counts
+    return (1 + at_least) / (1 + tried), tried, exact
+
+
+def _random_orders(m: int, permutations: int, rng: np.random.Generator) -> Iterator[Integers]:
+    """(k, m) chunks of random orders of m labels."""
+    for k in _chunks(permutations, m * (m - 1) // 2):
+        yield rng.permuted(np.tile(np.arange(m), (k, 1)), axis=1)
+
+
+def _every_order(m: int) -> Iterator[Integers]:
+    """(k, m) chunks of all m! orders of m labels."""
+    orders = itertools.permutations(range(m))
+    for k in _chunks(math.factorial(m), m * (m - 1) // 2):
+        yield np.array(list(itertools.islice(orders, k)))
+
+
+def _chunks(n: int, width: int) -> Iterator[int]:
+    """How many of n rows of this width to hold at a time, in turn."""
+    rows = max(1, CHUNK // width)
+    for start in range(0, n, rows):
+        yield min(rows, n - start)
+
+
+# --- What arrives ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """A checked table. undefined: the labels without distances."""
+
+    labels: tuple[Label, ...]
+    values: Floats
+    separable: bool | None
+    undefined: frozenset[Label]
+
+
+def _align(left: _Table, right: _Table) -> tuple[tuple[Label, ...], tuple[Label, ...]]:
+    """The labels to compare and those of both without distances, in the left table's order."""
+    common = [label for label in left.labels if label in right.labels]
+    undefined = tuple(label for label in common if label in left.undefined | right.undefined)
+    labels = tuple(label for label in common if label not in undefined)
+    if len(labels) < 3:
+        without = f", {len(undefined)} more without distances" if undefined else ""
+        raise InputError(
+            f"a ({len(left.labels)} labels) and b ({len(right.labels)}) have {len(labels)} labels in common{without}; "
+            "expected at least 3: compare spaces with the same label set"
+        )
+    return labels, undefined
+
+
+def _read(table: Table, side: str) -> _Table:
+    names, matrix, separable = _unpack(table, side)
+    labels = _labels(names, side)
+    values = _matrix(matrix, side)
+    if len(labels) != len(values):
+        raise InputError(f"{side} has {len(labels)} labels and {len(values)} rows; expected one label for each row")
+    _check_entries(values, labels, side)
+    gone = _without_distances(values, labels, side)
+    return _Table(labels, values / 2 + values.T / 2, separable, frozenset(itertools.compress(labels, gone)))
+
+
+def _unpack(table: Any, side: str) -> tuple[Sequence[Label], ArrayLike, bool | None]:
+    if all(hasattr(table, name) for name in ("labels", "values", "separable")):
+        return table.labels, table.values, bool(table.separable)
+    if not isinstance(table, tuple) or len(table) != 2:
+        raise InputError(f"{side} is a {type(table).__name__}; expected label distances or a pair (labels, matrix)")
+    return *table, None
+
+
+def _labels(names: Sequence[Label], side: str) -> tuple[Label, ...]:
+    labels = tuple(name.item() if isinstance(name, np.generic) else name for name in names)
+    for label in labels:
+        if not isinstance(label, Label):
+            raise InputError(f"{side} has the label {label!r}; expected strings or whole numbers")
+    if len(set(labels)) < len(labels):
+        twice = next(label for i, label in enumerate(labels) if label in labels[:i])
+        raise InputError(f"{side} has the label {twice!r} more than once; expected each label once")
+    return labels
+
+
+def _matrix(matrix: ArrayLike, side: str) -> Floats:
+    try:
+        values = np.asarray(matrix, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{side} has distances that are not a matrix of real numbers; expected (m, m)") from None
+    if values.ndim != 2 or values.shape[0] != values.shape[1]:
+        raise InputError(f"{side} has distances of shape {values.shape}; expected (m, m), a row for each label")
+    return values
+
+
+def _check_entries(values: Floats, labels: Sequence[Label], side: str) -> None:
+    """Raise for the first entry that no distance can be; NaN passes."""
+    for i, j in np.argwhere(np.isinf(values) | (values < 0)):
+        raise InputError(
+            f"{side} has the distance {values[i, j]:g} between {labels[i]!r} and {labels[j]!r}; "
+            "expected finite numbers of at least 0"
+        )
+    slack = TOLERANCE * np.nanmax(values, initial=0.0)
+    for i in np.flatnonzero(np.diag(values) > slack).tolist():
+        raise InputError(f"{side} has the distance {values[i, i]:g} between {labels[i]!r} and itself; expected 0")
+    differ = (np.abs(values - values.T) > slack) | (np.isnan(values) != np.isnan(values.T))
+    for i, j in np.argwhere(differ):
+        raise InputError(
+            f"{side} has the distance {values[i, j]:g} from {labels[i]!r} to {labels[j]!r} and {values[j, i]:g} back; "
+            "expected a symmetric matrix"
+        )
+
+
+def _without_distances(values: Floats, labels: Sequence[Label], side: str) -> NDArray[np.bool_]:
+    """(m,) whether all of a label's distances to others are NaN; raises for a NaN that no such label explains."""
+    missing = np.isnan(values)
+    gone = np.asarray((missing | np.eye(len(values), dtype=bool)).all(axis=1), dtype=np.bool_)
+    for i, j in np.argwhere(missing & ~gone[:, None] & ~gone):
+        raise InputError(
+            f"{side} has no distance (NaN) between {labels[i]!r} and {labels[j]!r}, which have others; "
+            "expected a number, or NaN for all distances of a label"
+        )
+    return gone
+
+
+def _check_options(permutations: int, resamples: int, confidence: float) -> None:
+    for name, value in (("permutations", permutations), ("resamples", resamples)):
+        if value < 0:
+            raise InputError(f"{name} is {value}; expected at least 0 (0 skips them)")
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence is {confidence}; expected a share between 0 and 1, as 0.95")
+
+
+def _both(left: bool | None, right: bool | None) -> bool | None:
+    """Whether both hold; None where that cannot be known."""
+    if left is False or right is False:
+        return False
+    return None if left is None or right is None else True
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
