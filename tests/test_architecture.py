@@ -19,7 +19,8 @@ LEVELS = [
 TORCH_FREE = [*ROOT.glob("tasks/**/*.py"), *ROOT.glob("geometry/*.py"), *ROOT.glob("cli/*.py"), ROOT / "errors.py"]
 TORCH_FREE += [ROOT / "encoders" / "source.py", ROOT / "probes" / "direct.py"]
 TORCH_FREE += [
-    ROOT / "representations" / f"{name}.py" for name in ("space", "files", "directprobe", "store", "draft", "extract")
+    ROOT / "representations" / f"{name}.py"
+    for name in ("space", "files", "directprobe", "points", "distances", "store", "draft", "extract")
 ]
 FILES = sorted(ROOT.rglob("*.py"))
 

@@ -45,6 +45,8 @@ def own_csv(tmp_path: Path) -> Path:
     [
         (),
         ("extract",),
+        ("probe",),
+        ("compare",),
         ("tasks",),
         ("data",),
         ("data", "get"),

@@ -16,6 +16,8 @@ from closerlook.version import __version__
 
 if TYPE_CHECKING:
     from closerlook.encoders.encoder import Encoder
+    from closerlook.geometry import cluster
+    from closerlook.probes.direct import DirectProbe
     from closerlook.representations.extract import extract
     from closerlook.representations.space import Provenance, Space
     from closerlook.representations.store import Store
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CloserLookError",
+    "DirectProbe",
     "Encoder",
     "InputError",
     "Provenance",
@@ -34,6 +37,7 @@ __all__ = [
     "Task",
     "WorkError",
     "__version__",
+    "cluster",
     "extract",
     "list_tasks",
     "open_task",
@@ -41,11 +45,13 @@ __all__ = [
 ]
 
 _HOME = {
+    "DirectProbe": "probes.direct",
     "Encoder": "encoders.encoder",
     "Provenance": "representations.space",
     "Space": "representations.space",
     "Store": "representations.store",
     "Task": "tasks.task",
+    "cluster": "geometry",
     "extract": "representations.extract",
     "list_tasks": "tasks.catalogue",
     "open_task": "tasks",

@@ -10,7 +10,7 @@ from typing import Annotated, cast
 
 import typer
 
-from closerlook.cli import data, extract, store, tasks
+from closerlook.cli import compare, data, extract, probe, store, tasks
 from closerlook.errors import CloserLookError
 from closerlook.version import __version__
 
@@ -26,6 +26,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command(name="extract", epilog=extract.EXAMPLE)(extract.extract)
+app.command(name="probe", epilog=probe.EXAMPLE)(probe.probe)
+app.command(name="compare", epilog=compare.EXAMPLE)(compare.compare)
 app.command(name="tasks", epilog=tasks.EXAMPLE)(tasks.tasks)
 app.add_typer(data.app, name="data")
 app.add_typer(store.app, name="store")
@@ -56,7 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise KeyboardInterrupt  # typer has caught it and says so in this way
         sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort):
-        code = _fail("interrupted; the same command goes on where it stopped", 130, debug=False)
+        anew = {"probe", "compare"} & set(given)
+        after = "nothing was kept" if anew else "the same command goes on where it stopped"
+        code = _fail(f"interrupted; {after}", 130, debug=False)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read has enough, as `| head` does
         code = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -32,8 +33,18 @@ def print_table(
 
 
 def print_json(value: Any) -> None:
-    """One JSON value on standard output."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+    """One JSON value on standard output; arrays become lists, and NaN becomes null."""
+    sys.stdout.write(json.dumps(_plain(value), ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def note(message: str) -> None:
@@ -52,29 +63,46 @@ def show_notes() -> None:
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A function to call with what is done and what there is in all: a bar with the time left, or lines in a file."""
+def progress(what: str, after: float = 0.0) -> Iterator[Callable[[int, int], None]]:
+    """A function to call with what is done and what there is in all: a bar with the time left, or lines in a file.
+
+    after: show nothing for this many seconds.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _lines(what)
+        yield _lines(what, after)
         return
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("left"), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-def _lines(what: str) -> Callable[[int, int], None]:
-    start = last = time.monotonic()
+    bar = Progress(*columns, console=console, transient=True)
+    task = bar.add_task(what, total=None)
+    start = time.monotonic()
 
     def show(done: int, total: int) -> None:
-        nonlocal last
+        bar.update(task, completed=done, total=total)
+        if time.monotonic() - start >= after:
+            bar.start()
+
+    try:
+        if not after:
+            bar.start()
+        yield show
+    finally:
+        if bar.live.is_started:
+            bar.stop()
+
+
+def _lines(what: str, after: float) -> Callable[[int, int], None]:
+    start = time.monotonic()
+    due = start + (after or QUIET_SECONDS)
+
+    def show(done: int, total: int) -> None:
+        nonlocal due
         now = time.monotonic()
-        if now - last >= QUIET_SECONDS and done:
-            last = now
+        if now >= due and done:
+            due = now + QUIET_SECONDS
             left = (now - start) * (total - done) / done
             note(f"{what}: {done:,} of {total:,}, about {left:.0f} s left")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from closerlook.geometry.frame import Floats, Frame, Integers, longest
 
@@ -71,8 +70,7 @@ def arrange(Z: Floats, place: Integers, codes: Integers, labels: int, tau: float
 def same_rows(points: Floats) -> Integers:
     """For each row the number of its place: the same for identical rows."""
     bits = np.ascontiguousarray(points + 0.0).view(np.uint64)  # + 0.0: zero has two signs
-    factors: NDArray[np.uint64] = np.random.default_rng(0).integers(1, 2**63, points.shape[1], dtype=np.uint64)
-    factors |= np.uint64(1)
+    factors = np.random.default_rng(0).integers(1, 2**63, (points.shape[1],), dtype=np.uint64) | np.uint64(1)
     hashes = np.zeros(len(points), np.uint64)
     for column in range(points.shape[1]):
         mixed = bits[:, column] * factors[column]

@@ -113,11 +113,13 @@ class _Inspector:
 
     def inspect_blocked(self, progress: Progress | None) -> None:
         """Every two clusters of one label: their union meets a cluster of another label."""
-        pairs = list(self.clustering.blocked_pairs())
+        pairs, k = list(self.clustering.blocked_pairs()), self.clustering.n_clusters
         waiting: list[Blocker] = []
         for at, pair in enumerate(pairs):
-            blocker = self.clustering.blocker(*pair)
-            if self.clustering.cluster_codes[blocker.blocker] == self.clustering.cluster_codes[pair[0]]:
+            blocker = self.clustering.refusals.between(*pair)
+            if blocker is None:
+                self.problems.append(f"clusters {pair[0]} and {pair[1]}: nothing is recorded that keeps them apart")
+            elif self.clustering.cluster_codes[blocker.blocker] == self.clustering.cluster_codes[pair[0]]:
                 self.problems.append(
                     f"clusters {pair[0]} and {pair[1]} are blocked by {blocker.blocker}, of their own label"
                 )
@@ -125,11 +127,11 @@ class _Inspector:
                 self.blocked += 1
             else:
                 waiting.append(blocker)
-            if len(waiting) == PAIRS or at == len(pairs) - 1:
+            if len(waiting) == PAIRS or (at == len(pairs) - 1 and waiting):
                 self._overlap(waiting)
                 waiting = []
                 if progress:
-                    progress(len(pairs) + at + 1, 2 * len(pairs))
+                    progress(k + k * (at + 1) // len(pairs), 2 * k)
 
     def _coincide(self, blocker: Blocker) -> bool:
         """A single row of the union at the place of one of the blocker."""
@@ -174,7 +176,7 @@ class _Inspector:
                 points_b=self.points[groups[b]],
                 groups=(groups[a], groups[b]),
                 frame=self.frame,
-                tolerance=self.tolerance * self.frame.unit,
+                tolerance=float(self.frame.outside(self.tolerance)),
             ).verdict
             for at, (a, b) in enumerate(pairs)
         ]

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from closerlook.errors import InputError
 from closerlook.geometry import kernels
 from closerlook.geometry.arrange import Arrangement, arrange, same_rows
-from closerlook.geometry.frame import Floats, Frame, Integers, as_labels, as_points
+from closerlook.geometry.frame import Floats, Frame, Integers, Label, as_labels, as_points
 from closerlook.geometry.hulls import TAU, check_tau
 
 TIE = 1e-10
@@ -58,11 +58,11 @@ class Clustering:
     """
 
     assignments: Integers
-    labels: tuple[object, ...]
+    labels: tuple[Label, ...]
     cluster_codes: Integers
     conflicts: Integers
     merges: NDArray[np.void]
-    whole: tuple[object, ...]
+    whole: tuple[Label, ...]
     n_undecided: int
     tau: float
     radius: float
@@ -85,7 +85,7 @@ class Clustering:
         return self.n_clusters == self.n_labels
 
     @property
-    def cluster_labels(self) -> list[object]:
+    def cluster_labels(self) -> list[Label]:
         """The label of each cluster."""
         return [self.labels[code] for code in self.cluster_codes]
 
@@ -110,7 +110,10 @@ class Clustering:
         k = self.n_clusters
         if first < 0 or second >= k or first == second or self.cluster_codes[first] != self.cluster_codes[second]:
             raise InputError(f"clusters {first} and {second}: expected two different clusters of one label, below {k}")
-        return self.refusals.between(first, second)
+        found = self.refusals.between(first, second)
+        if found is None:
+            raise InputError(f"clusters {first} and {second}: nothing is recorded that keeps them apart")
+        return found
 
     def blockers(self) -> Iterator[Blocker]:
         """What keeps each two clusters of one label apart."""
@@ -135,8 +138,10 @@ class Refusals:
     first_rows: Integers
     index: dict[tuple[int, int], int]
 
-    def between(self, first: int, second: int) -> Blocker:
-        """The blocker of two final clusters of one label."""
+    def between(self, first: int, second: int) -> Blocker | None:
+        """The blocker of two final clusters of one label; None if there is no record of it."""
+        if max(first, second) >= len(self.first_rows):
+            return None
         for cluster in (first, second):
             row = int(self.first_rows[cluster])
             if self.twin[row] >= 0:  # a row in conflict
@@ -144,9 +149,12 @@ class Refusals:
                 one = np.ones(1)
                 other = int(self.assignments[twin])
                 return Blocker(first, second, other, np.array([row]), one, np.array([twin]), one)
+        if (first, second) not in self.index:
+            return None
         at = self.index[first, second]
         used = slice(int(self.begin[at]), int(self.begin[at + 1]))
-        rows, weights, own = self.rows[used], self.weights[used], self.own[used]
+        order = np.argsort(self.rows[used], kind="stable")
+        rows, weights, own = self.rows[used][order], self.weights[used][order], self.own[used][order]
         return Blocker(
             first, second, int(self.blocker[at]), rows[own], weights[own], rows[~own], weights[~own], len(rows) > 0
         )
@@ -196,7 +204,8 @@ def _meetings(space: Arrangement, threads: int, progress: Progress | None) -> tu
     blocks: list[list[int]] = [[] for _ in range(space.labels)]
     if not pairs:
         return foes, blocks
-    report = (lambda done, total: progress(done * space.n // (10 * total), space.n)) if progress else None
+    n = len(space.codes)
+    report = (lambda done, total: progress(done * n // (10 * total), n)) if progress else None
     found = kernels.solve_pairs(
         space.Z, groups, np.array(pairs), tau=space.tau, slack=space.slack, threads=threads, progress=report
     )
@@ -235,7 +244,10 @@ def _merge(
     np.cumsum([space.starts[label + 1] - space.starts[label] for label in mixed], out=starts[1:])
     inner_foes = [[number[foe] for foe in foes[label]] for label in mixed]
     basis, planes = _directions(Z, n, starts, inner_foes)
-    report = (lambda done, total: progress(total // 10 + done * 9 // 10, total)) if progress else None
+    every = len(space.codes)
+    report = (
+        (lambda done, total: progress(every // 10 + done * (every - every // 10) // total, every)) if progress else None
+    )
     merging = kernels.merge_greedily(
         Z,
         n=n,
@@ -285,7 +297,7 @@ def _directions(
 def _conclude(
     space: Arrangement,
     merged: Merged | None,
-    labels: tuple[object, ...],
+    labels: tuple[Label, ...],
     tau: float,
     frame: Frame,
 ) -> Clustering:
@@ -313,17 +325,17 @@ def _conclude(
         labels,
         space.codes[first],
         space.conflicts,
-        _history(space, merged, mixed, frame.unit),
+        _history(space, merged, mixed, frame),
         tuple(labels[code] for code in free if not mixed[code]),
         effort.get("undecided", 0),
         tau,
-        frame.radius * frame.unit,
+        float(frame.outside(frame.radius)),
         effort,
         _refusals(space, merged, assignments, first),
     )
 
 
-def _history(space: Arrangement, merged: Merged | None, mixed: NDArray[np.bool_], unit: float) -> NDArray[np.void]:
+def _history(space: Arrangement, merged: Merged | None, mixed: NDArray[np.bool_], frame: Frame) -> NDArray[np.void]:
     """The merges in order: first rows that coincide, then those of the greedy."""
     kind = np.dtype([("first", np.int64), ("second", np.int64), ("distance", np.float64)])
     leader = space.rows[space.item]
@@ -334,7 +346,7 @@ def _history(space: Arrangement, merged: Merged | None, mixed: NDArray[np.bool_]
         rest = history[len(again) :]
         rest["first"] = np.minimum(merged[0].first, merged[0].second)
         rest["second"] = np.maximum(merged[0].first, merged[0].second)
-        rest["distance"] = merged[0].distance * unit
+        rest["distance"] = frame.outside(merged[0].distance)
     return history
 
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from closerlook.errors import InputError
 from closerlook.geometry import kernels
 from closerlook.geometry.clusters import Clustering
-from closerlook.geometry.frame import Floats, Frame, Integers, as_points, longest
+from closerlook.geometry.frame import Floats, Frame, Integers, Label, as_points, longest
 from closerlook.geometry.hulls import GAP
 
 Statistic = Literal["mean", "min"]
@@ -68,26 +68,26 @@ class LabelDistances:
     loses any, how many clusters min_points leaves out. radius: the RMS radius; `relative` is in its units.
     """
 
-    labels: tuple[object, ...]
+    labels: tuple[Label, ...]
     values: Floats
     lower: Floats
     upper: Floats
     statistic: Statistic
     separable: bool
     min_points: int
-    left_out: dict[object, int]
+    left_out: dict[Label, int]
     radius: float
 
     @property
     def relative(self) -> Floats:
         """(m, m) the distances in RMS radii; 0 where all points are one."""
-        return self.values / self.radius if self.radius > 0 else np.zeros_like(self.values)
+        return self.values / (self.radius if self.radius > 0 else 1.0)
 
-    def nearest(self) -> list[tuple[object, object | None, float]]:
+    def nearest(self) -> list[tuple[Label, Label | None, float]]:
         """For each label: it, the nearest other label, and their distance; (label, None, nan) where there is none."""
         apart = self.values.copy()
         np.fill_diagonal(apart, np.nan)
-        found: list[tuple[object, object | None, float]] = []
+        found: list[tuple[Label, Label | None, float]] = []
         for label, row in zip(self.labels, apart, strict=True):
             if np.isnan(row).all():
                 found.append((label, None, np.nan))
@@ -123,9 +123,7 @@ def cluster_distances(
 
     X: (n, d) the points that were clustered. min_points: leave out clusters of fewer rows (the paper's code: 6).
     """
-    points = as_points(X)
-    if len(points) != len(clustering.assignments):
-        raise InputError(f"X has {len(points)} rows; expected the {len(clustering.assignments)} that were clustered")
+    points = _points_of(X, clustering)
     if min_points < 1:
         raise InputError(f"min_points is {min_points}; expected at least 1")
     if not 0 < gap < 1:
@@ -139,7 +137,13 @@ def cluster_distances(
         Z, groups, _wanted(clustering, shape, len(groups)), gap=gap, threads=threads, progress=progress
     )
     return ClusterDistances(
-        clustering, shape, lower * frame.unit, upper * frame.unit, min_points, left_out, frame.radius * frame.unit
+        clustering,
+        shape,
+        frame.outside(lower),
+        frame.outside(upper),
+        min_points,
+        left_out,
+        float(frame.outside(frame.radius)),
     )
 
 
@@ -183,10 +187,17 @@ def inside_distances(X: ArrayLike, clustering: Clustering) -> Extents:
     >>> inside.mean.round(6).tolist(), inside.maximum.tolist()
     ([1.333333, 0.0], [2.0, 0.0])
     """
-    points = as_points(X)
+    points = _points_of(X, clustering)
     frame = Frame.of(points)
-    found = np.array([_pairwise(frame.place(points[rows])) for rows in clustering.members()]) * frame.unit
-    return Extents(found[:, 0], found[:, 1], frame.radius * frame.unit)
+    found = frame.outside(np.array([_pairwise(frame.place(points[rows])) for rows in clustering.members()]))
+    return Extents(found[:, 0], found[:, 1], float(frame.outside(frame.radius)))
+
+
+def _points_of(X: ArrayLike, clustering: Clustering) -> Floats:
+    points = as_points(X)
+    if len(points) != len(clustering.assignments):
+        raise InputError(f"X has {len(points)} rows; expected the {len(clustering.assignments)} that were clustered")
+    return points
 
 
 def _pairwise(Z: Floats) -> tuple[float, float]:
@@ -284,9 +295,9 @@ def _over_labels(table: Floats, counts: Floats, statistic: Statistic) -> Floats:
     found = np.full((m, m), np.nan)
     np.fill_diagonal(found, np.where(counts.any(axis=1), 0.0, np.nan))
     if statistic == "mean":
-        number = counts.sum(axis=1)
-        with np.errstate(invalid="ignore"):
-            mean = (counts @ np.nan_to_num(table) @ counts.T) / np.outer(number, number)
+        share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)  # shares first: a sum might overflow
+        mean = share @ np.nan_to_num(table) @ share.T
+        mean[~counts.any(axis=1)] = mean[:, ~counts.any(axis=1)] = np.nan
         return np.where(np.eye(m, dtype=bool), found, mean)
     shapes = [np.flatnonzero(row) for row in counts]
     for i, j in combinations(range(m), 2):

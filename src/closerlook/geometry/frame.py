@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +12,7 @@ from closerlook.errors import InputError
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Label = str | int
 
 UNIT = 2.0**-53
 """The relative rounding error of one float64 operation."""
@@ -21,7 +23,7 @@ ROWS = 4096
 
 def as_points(X: ArrayLike, name: str = "X") -> Floats:
     """X as finite float64 points, (n, d), row after row in memory; InputError says what is wrong and where."""
-    array = np.asarray(X)
+    array = _as_array(X, name)
     if array.dtype.kind not in "fiub":
         what = "complex numbers" if array.dtype.kind == "c" else f"values of type {array.dtype}"
         raise InputError(f"{name} holds {what}; expected real numbers, one row per point")
@@ -31,7 +33,7 @@ def as_points(X: ArrayLike, name: str = "X") -> Floats:
     if n == 0 or d == 0:
         raise InputError(f"{name} has shape {array.shape}; expected at least one point with at least one coordinate")
     points = np.ascontiguousarray(array, dtype=np.float64)
-    finite = np.isfinite(points.sum(axis=1)) | np.isfinite(points).all(axis=1)
+    finite = np.concatenate([np.isfinite(block).all(axis=1) for block in blocks(points)])
     if not finite.all():
         row = int(np.flatnonzero(~finite)[0])
         column = int(np.flatnonzero(~np.isfinite(points[row]))[0])
@@ -43,14 +45,18 @@ def as_points(X: ArrayLike, name: str = "X") -> Floats:
     return points
 
 
-def as_labels(y: ArrayLike, n: int) -> tuple[tuple[object, ...], Integers]:
+def as_labels(y: ArrayLike, n: int) -> tuple[tuple[Label, ...], Integers]:
     """The labels in sorted order, and for each of n points the place of its label among them."""
-    array = np.asarray(y)
+    array = _as_array(y, "y")
+    if array.dtype.kind == "U" and not isinstance(y, np.ndarray):  # a list of mixed types has become strings
+        array = np.asarray(y, dtype=object)
     if array.ndim != 1 or len(array) != n:
         raise InputError(f"y has shape {array.shape}; expected one label for each of the {n} rows of X")
     if array.dtype.kind == "O":
         array = _plain_labels(array)
-    if array.dtype.kind in "cV":
+    if array.dtype.kind == "S":
+        array = np.char.decode(array, "utf-8")
+    if array.dtype.kind not in "UTiubf":
         raise InputError(f"y holds values of type {array.dtype}; expected strings, integers or booleans as labels")
     if array.dtype.kind == "f":
         if not np.isfinite(array).all():
@@ -59,8 +65,16 @@ def as_labels(y: ArrayLike, n: int) -> tuple[tuple[object, ...], Integers]:
         if (array != np.floor(array)).any():
             row = int(np.flatnonzero(array != np.floor(array))[0])
             raise InputError(f"y holds {array[row]} at row {row}; expected labels: strings or whole numbers")
+        array = array.astype(np.int64)
     labels, codes = np.unique(array, return_inverse=True)
     return tuple(labels.tolist()), codes.astype(np.int64).reshape(-1)
+
+
+def _as_array(values: ArrayLike, name: str) -> NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise InputError(f"{name} has rows of different lengths; expected an array") from None
 
 
 def _plain_labels(array: NDArray[np.object_]) -> NDArray[np.generic]:
@@ -98,29 +112,41 @@ class Frame:
         largest = max(float(np.abs(part).max()) for part in parts)
         exponent = int(np.frexp(largest)[1]) if largest > 0 else 0
         n = sum(map(len, parts))
-        total = sum(np.ldexp(block, -exponent).sum(axis=0) for part in parts for block in _blocks(part))
+        total = sum(np.ldexp(block, -exponent).sum(axis=0) for part in parts for block in blocks(part))
         centre = total / n
         spread = max(
-            float(np.abs(np.ldexp(block, -exponent) - centre).max()) for part in parts for block in _blocks(part)
+            float(np.abs(np.ldexp(block, -exponent) - centre).max()) for part in parts for block in blocks(part)
         )
         if spread <= 4 * UNIT * n:  # all points are one, up to the rounding of their mean
             first = np.ldexp(parts[0][0], -exponent)
-            if all((np.ldexp(block, -exponent) == first).all() for part in parts for block in _blocks(part)):
+            if all((np.ldexp(block, -exponent) == first).all() for part in parts for block in blocks(part)):
                 return cls(exponent, first, 0.0)
         shift = int(np.frexp(spread)[1])
         inner = sum(
             float((np.ldexp(np.ldexp(block, -exponent) - centre, -shift) ** 2).sum())
             for part in parts
-            for block in _blocks(part)
+            for block in blocks(part)
         )
         root = float(np.sqrt(inner / n))
         step = int(np.frexp(root)[1])
         return cls(exponent + shift + step, np.ldexp(centre, -shift - step), float(np.ldexp(root, -step)))
 
-    @property
-    def unit(self) -> float:
-        """What one unit of the frame is outside it."""
-        return float(np.ldexp(1.0, self.exponent))
+    def outside(self, lengths: Floats | float) -> Floats:
+        """Lengths in the frame as they are outside it, rounded where they are too small for all their digits."""
+        with np.errstate(over="ignore", under="ignore"):
+            return np.asarray(np.ldexp(lengths, self.exponent))
+
+    def below(self, length: float) -> float:
+        """A length outside the frame that is at most the given one inside."""
+        return float(np.nextafter(self.outside(length), -np.inf))
+
+    def above(self, length: float) -> float:
+        """A length outside the frame that is at least the given one inside."""
+        return float(np.nextafter(self.outside(length), np.inf))
+
+    def inside(self, length: float) -> float:
+        """A length from outside in the frame's unit."""
+        return float(np.ldexp(length, -self.exponent))
 
     def place(self, points: Floats) -> Floats:
         """The points in the frame: (n, d) float64."""
@@ -138,10 +164,11 @@ class Frame:
         return 2 * (d + 16) * UNIT * longest + 1e-300
 
 
-def _blocks(points: Floats) -> list[Floats]:
+def blocks(points: Floats) -> list[Floats]:
+    """The points in blocks of rows."""
     return [points[at : at + ROWS] for at in range(0, len(points), ROWS)]
 
 
 def longest(points: Floats) -> float:
     """The length of the longest row, rounded up."""
-    return max(float(np.sqrt(np.einsum("ij,ij->i", block, block).max())) for block in _blocks(points)) * (1 + 1e-9)
+    return max(float(np.sqrt(np.einsum("ij,ij->i", block, block).max())) for block in blocks(points)) * (1 + 1e-9)

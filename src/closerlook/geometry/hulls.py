@@ -82,15 +82,14 @@ class Separation:
         points_a, points_b = as_points(A, "A"), as_points(B, "B")
         if points_a.shape[1] != len(self.normal) or points_b.shape[1] != len(self.normal):
             return False
-        unit = self.frame.unit
-        lower = margin(self.frame, points_a, points_b, self.normal) * unit
+        lower = self.frame.below(margin(self.frame, points_a, points_b, self.normal))
         upper = reach(self.frame, points_a, points_b, self)
-        holds = lower >= self.lower * (1 - 1e-12) or self.lower == 0.0
+        holds = (self.lower == 0 or lower >= self.lower * (1 - 1e-12)) and upper <= self.upper * (1 + 1e-12)
         if self.verdict == "separable":
             return holds and self.lower > self.tolerance
         if self.verdict == "overlapping":
-            return upper <= self.tolerance
-        return holds and upper <= self.upper * (1 + 1e-12)
+            return holds and self.upper <= self.tolerance
+        return holds
 
 
 def separate(
@@ -122,7 +121,7 @@ def separate(
     Z = frame.place(np.concatenate([points_a, points_b]))
     m = len(points_a)
     groups = (np.arange(m), np.arange(m, len(Z)))
-    allowed = tau * (frame.radius if scale is None else scale / frame.unit)
+    allowed = tau * (frame.radius if scale is None else frame.inside(scale))
     found = kernels.solve_pairs(
         Z,
         groups,
@@ -139,7 +138,7 @@ def separate(
         points_b=points_b,
         groups=groups,
         frame=frame,
-        tolerance=allowed * frame.unit,
+        tolerance=float(frame.outside(allowed)),
     )
 
 
@@ -154,6 +153,7 @@ def point_to_hull(point: ArrayLike, A: ArrayLike, *, tau: float = TAU, scale: fl
     one = np.asarray(point)
     if one.ndim != 1:
         raise InputError(f"point has shape {one.shape}; expected one point: a list of its coordinates")
+    as_points(one[None], "point")
     return separate(A, one[None], tau=tau, scale=scale)
 
 
@@ -185,7 +185,7 @@ def certified(
         sides.append((rows[order], weight[side == sign][order]))
     if not len(place):  # decided by the line of the means, before any point was chosen: any point is in its hull
         sides = [(np.zeros(1, np.int64), np.ones(1))] * 2
-    lower = margin(frame, points_a, points_b, normal) * frame.unit
+    lower = frame.below(margin(frame, points_a, points_b, normal))
     draft = Separation(
         _NAMES[int(found.verdict[at])],
         max(lower, 0.0),
@@ -234,9 +234,11 @@ def _extent(frame: Frame, points: Floats, normal: Floats) -> tuple[float, float]
 def margin(frame: Frame, points_a: Floats, points_b: Floats, normal: Floats) -> float:
     """A lower bound of the distance of two hulls, in the frame: the gap between their projections on a vector."""
     d = len(normal)
-    length = float(np.sqrt(normal @ normal)) * (1 + 2 * (d + 4) * UNIT)
-    if not length > 0:
+    largest = float(np.abs(normal).max())
+    if not (np.isfinite(largest) and largest > 0):
         return -np.inf
+    normal = np.ldexp(normal, -int(np.frexp(largest)[1]))  # exact, and its square does not vanish
+    length = float(np.sqrt(normal @ normal)) * (1 + 2 * (d + 4) * UNIT)
     gap = (_extent(frame, points_a, normal)[0] - _extent(frame, points_b, normal)[1]) / length
     return gap * (1 - 4 * UNIT) if gap > 0 else gap * (1 + 4 * UNIT)
 
@@ -244,7 +246,7 @@ def margin(frame: Frame, points_a: Floats, points_b: Floats, normal: Floats) -> 
 def _offset(frame: Frame, points_a: Floats, points_b: Floats, normal: Floats) -> float:
     """Half way between the two projections, outside the frame."""
     middle = (_extent(frame, points_a, normal)[0] + _extent(frame, points_b, normal)[1]) / 2
-    return float((middle + frame.centre @ normal) * frame.unit)
+    return float(frame.outside(middle + frame.centre @ normal))
 
 
 def reach(frame: Frame, points_a: Floats, points_b: Floats, claim: Separation) -> float:
@@ -261,4 +263,5 @@ def reach(frame: Frame, points_a: Floats, points_b: Floats, claim: Separation) -
         missing = abs(float(weights.sum()) - 1) + share  # weights that sum to 1 exactly are this close
         error += missing * longest(placed) * 2
     d = len(difference)
-    return float((float(np.linalg.norm(difference)) * (1 + 2 * (d + 4) * UNIT) + error) * (1 + 4 * UNIT) * frame.unit)
+    apart = (float(np.linalg.norm(difference)) * (1 + 2 * (d + 4) * UNIT) + error) * (1 + 4 * UNIT)
+    return frame.above(apart) if apart > 0 else 0.0

@@ -5,16 +5,17 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable, Sequence
-from ctypes import POINTER, c_double, c_int, c_int8, c_int64, c_void_p
+from ctypes import POINTER, c_double, c_float, c_int, c_int8, c_int64, c_void_p
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from closerlook.errors import InputError, WorkError
-from closerlook.geometry.frame import Floats, Integers
+from closerlook.geometry.frame import Floats, Integers, longest
 
 Signs = NDArray[np.int8]
 Progress = Callable[[int, int], None]
@@ -42,10 +43,16 @@ class _Counts(ctypes.Structure):
     _fields_ = [(name, c_int64) for name in _COUNTS]
 
 
+_C_TYPES: dict[str, Any] = {"f8": c_double, "f4": c_float, "i8": c_int64, "i1": c_int8}
 _KINDS = {"n": c_int64, "t": c_int, "x": c_double, "p": c_void_p}
-_KINDS |= {"N": POINTER(c_int64), "X": POINTER(c_double), "S": POINTER(c_int8)}  # capitals: arrays
+_KINDS |= {
+    "N": POINTER(c_int64),
+    "X": POINTER(c_double),
+    "S": POINTER(c_int8),
+    "F": POINTER(c_float),
+}  # capitals: arrays
 _SIGNATURES: dict[str, tuple[type | None, str]] = {
-    "solve_pairs": (None, "XnnNNNnxxxntSXXNXNNXS"),
+    "solve_pairs": (None, "XFxnNNNnxxxntSXXNXNNXS"),
     "nearest": (None, "XnXXXnnxtXX"),
     "greedy_new": (c_void_p, "XnnnnNNXXNNNNxxxt"),
     "greedy_free": (None, "p"),
@@ -75,11 +82,10 @@ def library() -> ctypes.CDLL:
     return loaded
 
 
-def _pointer(array: Floats | Integers | Signs | None) -> object:
+def _pointer(array: NDArray[Any] | None) -> object:
     if array is None:
         return None
-    kind = {"f": c_double, "i": c_int8 if array.itemsize == 1 else c_int64}[array.dtype.kind]
-    return array.ctypes.data_as(POINTER(kind))
+    return array.ctypes.data_as(POINTER(_C_TYPES[array.dtype.str[1:]]))
 
 
 def count_threads(threads: int | None) -> int:
@@ -140,7 +146,8 @@ def solve_pairs(
     Z: (n, d) points in a frame. groups: rows of Z. pairs: (m, 2) numbers of groups. gap: 0 to decide only, else the
     relative gap to which distances are wanted.
     """
-    n, d = Z.shape
+    d = Z.shape[1]
+    single, longest_row = Z.astype(np.float32), longest(Z)
     m, room = len(pairs), d + 4
     starts = np.zeros(len(groups) + 1, np.int64)
     np.cumsum([len(group) for group in groups], out=starts[1:])
@@ -158,7 +165,8 @@ def solve_pairs(
         rows = slice(at, at + block)
         parts = [None if array is None else array[rows] for array in vars(answers).values()]
         library().solve_pairs(
-            _pointer(Z), n, d, _pointer(starts), _pointer(places), _pointer(pairs[rows]), len(pairs[rows]),
+            _pointer(Z), _pointer(single), longest_row, d,
+            _pointer(starts), _pointer(places), _pointer(pairs[rows]), len(pairs[rows]),
             tau, slack, gap, max_steps(d), threads, *map(_pointer, parts),
         )  # fmt: skip
         if progress:

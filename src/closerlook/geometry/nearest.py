@@ -17,6 +17,9 @@ GAP = 1e-7
 GRAM_BYTES = 400_000_000
 """Inner products of a hull's points are held up to this size; the points of larger hulls are looked at one by one."""
 
+FAR = 1e100
+"""Queries farther away than this many radii are refused: their squares would overflow."""
+
 QUERIES = 1024
 """Queries worked on at a time."""
 
@@ -44,20 +47,20 @@ def nearest_hulls(
     m = len(work.Q)
     order = np.argsort(work.vertex_distances(), axis=1, kind="stable")
     best, winner = np.full(m, np.inf), np.full(m, -1, np.int64)
-    total = m + m * (len(members) - 1)
-    done = 0
+    sizes = np.array([len(rows) for rows in members])
+    total, done = int(m * sizes.sum()), 0
     for turn in (0, 1):  # first the hull that has the nearest point: what it gives cuts the others short
         for hull in range(len(members)):
             asked = np.flatnonzero((order[:, 0] == hull) == (turn == 0))
-            lower, upper = work.bounds(hull, asked, best[asked] * (1 + 10 * GAP))
+            lower, upper = work.bounds(hull, asked, best[asked] * (1 + 10 * GAP) + work.inside)
             nearer = upper < best[asked] * (1 - 2 * GAP)
             level = ~nearer & (lower <= best[asked]) & (upper <= best[asked] * (1 + 2 * GAP)) & (hull < winner[asked])
             change = asked[nearer | level]
             best[change], winner[change] = np.minimum(upper[nearer | level], best[change]), hull
-            done += len(asked)
+            done += len(asked) * int(sizes[hull])
             if progress:
                 progress(done, total)
-    return winner, best * work.frame.unit
+    return winner, work.frame.outside(best)
 
 
 def hull_distances(
@@ -76,7 +79,18 @@ def hull_distances(
         distances[:, hull] = work.bounds(hull, np.arange(m), np.full(m, np.inf))[1]
         if progress:
             progress(hull + 1, len(members))
-    return distances * work.frame.unit
+    return work.frame.outside(distances)
+
+
+def _check_hulls(members: Sequence[Integers], n: int) -> None:
+    """InputError unless there are hulls, and each has rows of X."""
+    if not len(members):
+        raise InputError("there are no hulls; expected the rows of at least one")
+    for hull, rows in enumerate(members):
+        if not len(rows):
+            raise InputError(f"hull {hull} has no rows; expected at least one")
+        if np.min(rows) < 0 or np.max(rows) >= n:
+            raise InputError(f"hull {hull} has rows from {np.min(rows)} to {np.max(rows)}; X has rows 0 to {n - 1}")
 
 
 class _Work:
@@ -88,21 +102,31 @@ class _Work:
             raise InputError(
                 f"queries have {asked.shape[1]} coordinates; expected {points.shape[1]}, as the points of the hulls"
             )
+        _check_hulls(members, len(points))
         self.frame = Frame.of(points)
+        self.inside = 1e-9 * self.frame.radius
+        """Nearer than this is in the hull."""
         placed = self.frame.place(points)
         self.hulls = [np.ascontiguousarray(placed[rows]) for rows in members]
         self.Q = self.frame.place(asked)
+        far = np.flatnonzero(np.abs(self.Q).max(axis=1) > FAR)
+        if len(far):
+            raise InputError(
+                f"query {far[0]} lies more than {FAR:g} RMS radii away from the points of the hulls; expected vectors "
+                "of the same space"
+            )
         self.square = np.einsum("ij,ij->i", self.Q, self.Q)
         self.threads = kernels.count_threads(threads)
         self.products: dict[int, Floats] = {}
         self.held = 0
 
     def vertex_distances(self) -> Floats:
-        """(m, k) squared distances of the queries to the nearest point of each hull, about: in single precision."""
-        Q = self.Q.astype(np.float32)
+        """(m, k) squared distances of the queries to the nearest point of each hull, about: in single precision if it can."""
+        kind = np.float32 if float(self.square.max()) < 1e30 else np.float64
+        Q = self.Q.astype(kind)
         found = np.empty((len(Q), len(self.hulls)))
         for hull, points in enumerate(self.hulls):
-            single = points.astype(np.float32)
+            single = points.astype(kind)
             norms = np.einsum("ij,ij->i", single, single)
             for at in range(0, len(Q), QUERIES):
                 found[at : at + QUERIES, hull] = (norms - 2 * (Q[at : at + QUERIES] @ single.T)).min(axis=1)
@@ -144,12 +168,11 @@ class _Work:
         Z = np.concatenate([points, queries])
         groups = [np.arange(n), *(np.array([row]) for row in range(n, len(Z)))]
         pairs = np.column_stack([np.zeros(len(queries), np.int64), np.arange(1, len(groups))])
-        tolerance = 1e-9 * max(self.frame.radius, 1e-300)
         found = kernels.solve_pairs(
             Z,
             groups,
             pairs,
-            tau=tolerance,
+            tau=self.inside,
             slack=Frame.slack(longest(Z), Z.shape[1]),
             gap=GAP,
             threads=self.threads,

@@ -8,6 +8,7 @@ embeddings/layers/train/12.txt  one vector a line, numbers separated by spaces (
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -42,18 +43,52 @@ def save(space: Space, folder: Path) -> None:
 
 def load(folder: Path, split: str, layer: int | None) -> Space:
     """The space of that split and layer; the layer may be left out where there is only one."""
+    return _load(folder, split, layer, None)
+
+
+def load_file(vectors: Path) -> Space:
+    """The space whose vectors are in this one file below `embeddings/`: SPLIT/LAYER.txt, or SPLIT.txt."""
+    folder = next(parent.parent for parent in vectors.absolute().parents if parent.name == "embeddings")
+    named = [name for name in (vectors.parent.name, vectors.stem.split(".")[0]) if name in _splits(folder)]
+    if not named:
+        raise InputError(
+            f"{vectors} is of no split that {folder} has ({', '.join(_splits(folder)) or 'none'}); "
+            "expected SPLIT/LAYER.txt or SPLIT.txt"
+        )
+    return _load(folder, named[0], None, vectors)
+
+
+def held_out(path: Path) -> Path | None:
+    """The test split's file of vectors beside that of the train split, which is given or the only one of a folder."""
+    trained = _embeddings(path, "train", None) if path.is_dir() else path
+    beside = trained.with_name(trained.name.replace("train", "test", 1))
+    found = trained.parents[1] / "test" / trained.name if trained.parent.name == "train" else beside
+    return found if found != trained and found.is_file() else None
+
+
+def _splits(folder: Path) -> list[str]:
+    return sorted(file.stem for file in (folder / "entities").glob("*.txt"))
+
+
+def _load(folder: Path, split: str, layer: int | None, vectors: Path | None) -> Space:
     labels = sorted(_lines(_only(folder, "labels", sorted((folder / "labels").glob("*.txt")))))
+    if _splits(folder) and split not in _splits(folder):
+        raise InputError(f"{folder} has no split {split}; it has {', '.join(_splits(folder))}")
     entities = folder / "entities" / f"{split}.txt"
     names = [line.rsplit("\t", 1)[-1].strip() for line in _lines(entities)]
     unknown = next((name for name in names if name not in set(labels)), None)
     if unknown is not None:
         raise InputError(f"{entities} has label {unknown!r}, which {folder / 'labels'} does not list")
-    vectors = _embeddings(folder, split, layer)
+    vectors = vectors or _embeddings(folder, split, layer)
     try:
-        X = np.loadtxt(vectors, dtype=np.float32, ndmin=2, encoding="utf-8", comments=None)
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # no data: refused below
+            X = np.loadtxt(vectors, dtype=np.float32, ndmin=2, encoding="utf-8", comments=None)
     except (ValueError, OSError) as error:
         raise InputError(f"{vectors} cannot be read as numbers: {error}") from None
-    checked = Space.from_arrays(X, names)
+    try:
+        checked = Space.from_arrays(X, names)
+    except InputError as error:
+        raise InputError(f"{vectors}: {error}") from None
     code = {label: i for i, label in enumerate(labels)}
     y = np.array([code[name] for name in names], dtype=np.int32)
     return Space(checked.X, y, tuple(labels), _provenance(folder, vectors, split))
@@ -73,7 +108,7 @@ def _only(folder: Path, what: str, found: list[Path]) -> Path:
         raise InputError(f"{folder} has no {what}; expected a DirectProbe folder with entities/, labels/, embeddings/")
     if len(found) > 1:
         some = ", ".join(str(file.relative_to(folder)) for file in found[:8])
-        raise InputError(f"{folder} has several {what} ({some}); say which layer, or leave only one")
+        raise InputError(f"{folder} has several {what} ({some}); say which layer, or name the file itself")
     return found[0]
 
 

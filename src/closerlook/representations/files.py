@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 import zlib
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,9 @@ ALIGNMENT = 64
 CHECKSUM = "checksum"
 UNWRITTEN = "0" * 32
 """Stands for the checksum in a file that is not finished."""
+
+NAMES = ("X", "y", "labels", "provenance")
+"""The arrays of a space in a .npz file."""
 
 LONGEST_HEADER = 100_000_000
 """As the safetensors format has it."""
@@ -57,12 +61,14 @@ def load(path: Path, split: str = "train", layer: int | None = None) -> Space:
     if not path.exists():
         raise InputError(f"{path} does not exist; expected a .npz or .safetensors file, or a DirectProbe folder")
     if path.suffix == ".npz":
-        return _load_npz(path)
+        return from_named(path, read_npz(path))
     if path.suffix == ".safetensors":
         try:
             return _load_safetensors(path)
         except OSError as error:
             raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+    if path.suffix == ".txt" and "embeddings" in path.absolute().parts:
+        return directprobe.load_file(path)
     raise InputError(f"{path} ends in {path.suffix or 'no suffix'}; expected .npz, .safetensors or a folder")
 
 
@@ -138,11 +144,22 @@ def _load_safetensors(path: Path) -> Space:
         arrays = load_file(path)
     except (SafetensorError, KeyError, TypeError) as error:  # the latter two: a type that numpy does not have
         raise InputError(f"{path} cannot be read: {error}; expected tensors X and y") from None
-    return _from_named(path, arrays)
+    return from_named(path, arrays)
 
 
-def _load_npz(path: Path) -> Space:
-    unreadable = (
+def read_npz(path: Path, names: Sequence[str] = NAMES) -> dict[str, NDArray[Any]]:
+    """Those of the named arrays that a .npz file has; X and y must be there, and nothing may hold Python objects."""
+    try:
+        with path.open("rb") as stream:
+            if not zipfile.is_zipfile(stream):
+                raise InputError(
+                    f"{path} cannot be read: it is no .npz archive; expected one with numbers X and labels y"
+                )
+            stream.seek(0)
+            with np.load(stream, allow_pickle=False) as archive:
+                _check_present(path, archive.files)
+                return {name: _array(path, archive, name) for name in names if name in archive.files}
+    except (
         OSError,
         ValueError,
         EOFError,
@@ -151,20 +168,32 @@ def _load_npz(path: Path) -> Space:
         MemoryError,
         zipfile.BadZipFile,
         zlib.error,
-    )
-    try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except (*unreadable, AttributeError, TypeError) as error:  # the last two: a single .npy under this suffix
+    ) as error:
         raise InputError(f"{path} cannot be read ({error}); expected .npz with numbers X and labels y") from None
-    return _from_named(path, arrays)
 
 
-def _from_named(path: Path, arrays: dict[str, NDArray[Any]]) -> Space:
-    """A space from arrays by name; ours bring `labels` and `provenance` along, other people's need not."""
-    missing = sorted({"X", "y"} - set(arrays))
+def _array(path: Path, archive: Any, name: str) -> NDArray[Any]:
+    try:
+        array: NDArray[Any] = archive[name]
+    except ValueError as error:
+        if "Object arrays" not in str(error):
+            raise
+        raise InputError(
+            f"{path}: {name} holds Python objects, which can run code when read; expected numbers or strings: save it "
+            f"again with {name}.astype({'float' if name.startswith('X') else 'str'})"
+        ) from None
+    return array
+
+
+def _check_present(path: Path, names: Collection[str]) -> None:
+    missing = sorted({"X", "y"} - set(names))
     if missing:
-        raise InputError(f"{path} lacks {' and '.join(missing)}; it holds {', '.join(arrays) or 'nothing'}")
+        raise InputError(f"{path} lacks {' and '.join(missing)}; it holds {', '.join(names) or 'nothing'}")
+
+
+def from_named(path: Path, arrays: dict[str, NDArray[Any]]) -> Space:
+    """A space from arrays by name; ours bring `labels` and `provenance` along, other people's need not."""
+    _check_present(path, arrays)
     try:
         space = Space.from_arrays(arrays["X"], arrays["y"])
         if "provenance" not in arrays or "labels" not in arrays:

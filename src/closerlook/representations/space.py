@@ -91,7 +91,7 @@ class Space:
     def from_arrays(cls, X: ArrayLike, y: ArrayLike, **provenance: Any) -> Space:
         """A checked space from a user's own arrays; y holds label names or numbers, one for each row of X."""
         vectors = _vectors(X)
-        names = _names(y)
+        names = names_of(y)
         if len(names) != len(vectors):
             raise InputError(
                 f"X has {len(vectors)} rows and y has {len(names)} labels; expected one label for each row"
@@ -132,7 +132,8 @@ def _vectors(X: ArrayLike) -> NDArray[np.float32]:
     return vectors
 
 
-def _names(y: ArrayLike) -> NDArray[np.str_]:
+def names_of(y: ArrayLike) -> NDArray[np.str_]:
+    """(n,) labels by name; whole numbers become the words for them."""
     array = np.asarray(y)
     if array.ndim != 1:
         raise InputError(f"y has shape {array.shape}; expected (n,), one label for each row of X")

@@ -24,9 +24,9 @@ static void solve_pair(void *context, int64_t task, int worker)
     Points hull[2];
     for (int i = 0; i < 2; i++) {
         int64_t group = b->pairs[2 * task + i], from = b->group_start[group];
-        hull[i] = (Points){b->places + from, 0, b->group_start[group + 1] - from, NULL};
+        hull[i] = (Points){b->places + from, b->group_start[group + 1] - from, NULL};
     }
-    b->verdict[task] = (signed char)solve(s, hull[0], hull[1], &b->wanted, NULL);
+    b->verdict[task] = (signed char)solve(s, hull[0], hull[1], &b->wanted, NULL, (Points){0}, 1);
     b->lower[task] = solver_lower(s), b->upper[task] = solver_upper(s), b->steps[task] = solver_steps(s);
     if (!b->normal) return;
     int64_t room = b->d + 4;
@@ -35,17 +35,18 @@ static void solve_pair(void *context, int64_t task, int worker)
 }
 
 /* Pairs of groups of rows of X. The certificates (normal, and active points with their weights) are written if wanted. */
-void solve_pairs(const double *X, int64_t n, int64_t d, const int64_t *group_start, const int64_t *places,
+void solve_pairs(const double *X, const float *single, double longest, int64_t d, const int64_t *group_start, const int64_t *places,
                  const int64_t *pairs, int64_t n_pairs, double tau, double slack, double gap, int64_t max_steps, int threads,
                  signed char *verdict, double *lower, double *upper, int64_t *steps, double *normal, int64_t *active,
                  int64_t *place, double *weight, signed char *side)
 {
-    Crew *crew = crew_new(threads < n_pairs ? threads : (int)n_pairs);
+    Crew *crew = crew_new(threads);
     threads = crew_size(crew);
     Batch b = {X, d, group_start, places, pairs, {tau, slack, gap, max_steps}, NULL, verdict, lower, upper, normal, weight,
                steps, active, place, side};
     b.solver = malloc(sizeof(Solver *) * threads);
-    for (int i = 0; i < threads; i++) b.solver[i] = solver_new(X, n, d);
+    for (int i = 0; i < threads; i++) b.solver[i] = solver_new(X, single, longest, d);
+    if (n_pairs == 1) solver_share(b.solver[0], crew);
     crew_run(crew, solve_pair, &b, n_pairs);
     for (int i = 0; i < threads; i++) solver_free(b.solver[i]);
     free(b.solver);

@@ -16,11 +16,12 @@
 #include "parallel.h"
 
 enum {
-    PLANES = 16,   /* hyperplanes kept for two labels */
+    PLANES = 32,   /* hyperplanes kept for two labels */
     CROWD = 16,    /* foes that are sorted */
+    LARGE = 24,    /* points of two clusters from which on their hyperplane is kept for their labels */
     STATEFUL = 16, /* active points from which on a solver's state is worth keeping */
 };
-static const size_t STATE_BYTES = (size_t)1 << 28;
+static const size_t STATE_BYTES = (size_t)1 << 28, MEMORY_BYTES = (size_t)1 << 27, MEMORIES = (size_t)1 << 18;
 
 /* Hyperplanes for two labels, and where each of their clusters lies on them. */
 typedef struct {
@@ -61,6 +62,7 @@ typedef struct {
 
 struct Greedy {
     const double *X;
+    float *single;
     float *frozen_lead;
     int64_t n, frozen, d;
     const int64_t *foe_start, *foe, *block_start, *block;
@@ -78,6 +80,7 @@ struct Greedy {
     Renewed *renewed; /* what was found for the union, should it be made */
     int64_t renewed_n;
     int64_t *members, members_n, **foe_members;
+    int64_t news; /* where the smaller part begins among the members */
     double *projection, *union_mean;
     float union_lead[LEADS], *bound;
     double union_radius;
@@ -105,14 +108,20 @@ Greedy *greedy_new(const double *X, int64_t n, int64_t frozen, int64_t d, int64_
     g->link = linkage_new(X, n, d, labels, start, order, mass, basis, tie, g->crew);
     g->frozen_lead = malloc(sizeof(float) * (frozen + 1) * LEADS);
     for (int64_t i = 0; i < frozen; i++) linkage_lead(g->link, X + (n + i) * d, g->frozen_lead + i * LEADS);
+    int64_t numbers = (n + frozen) * d;
+    double longest = 0;
+    g->single = malloc(sizeof(float) * (numbers + 1));
+    for (int64_t i = 0; i < numbers; i++) g->single[i] = (float)X[i];
+    for (int64_t i = 0; i < n + frozen; i++) longest = fmax(longest, sqrt(dot(X + i * d, X + i * d, d)));
     g->solver = malloc(sizeof(Solver *) * threads);
     g->foe_members = malloc(sizeof(int64_t *) * threads);
     for (int i = 0; i < threads; i++) {
-        g->solver[i] = solver_new(X, n + frozen, d);
+        g->solver[i] = solver_new(X, g->single, longest, d);
         g->foe_members[i] = malloc(sizeof(int64_t) * (n + 1));
     }
     g->pool = calloc((size_t)foe_start[labels] + 1, sizeof(Pool *));
-    for (g->memory_n = 1; g->memory_n * d * sizeof(double) < (uint64_t)1 << 27;) g->memory_n *= 2;
+    for (g->memory_n = 256; g->memory_n < MEMORIES && (int64_t)g->memory_n < 64 * n;) g->memory_n *= 2;
+    while (g->memory_n > 256 && g->memory_n * d * sizeof(double) > MEMORY_BYTES) g->memory_n /= 2;
     g->memory = calloc(g->memory_n, sizeof(Memory));
     g->memory_normal = calloc(g->memory_n * d, sizeof(double)); /* touched only as it is used */
     g->last_blocker = malloc(sizeof(int64_t) * (n + 1));
@@ -154,7 +163,7 @@ void greedy_free(Greedy *g)
     }
     linkage_free(g->link);
     crew_free(g->crew);
-    void *all[] = {g->solver, g->foe_members, g->pool, g->memory, g->memory_normal, g->last_blocker, g->rest, g->renewed, g->members,
+    void *all[] = {g->single, g->solver, g->foe_members, g->pool, g->memory, g->memory_normal, g->last_blocker, g->rest, g->renewed, g->members,
                    g->projection, g->union_mean, g->bound, g->frozen_lead, g->trial, g->merge_a, g->merge_b, g->merge_distance,
                    g->refusal, g->weight_place, g->weight, g->weight_side, g};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
@@ -388,8 +397,9 @@ static void try_foe(void *context, int64_t task, int worker)
         members[0] = t->foe;
     Wanted wanted = {g->tau, g->slack, 0, 100 * (g->d + 100)};
     const double *mean = t->foe < g->n ? g->link->mean + t->foe * g->d : NULL;
-    Points own = {g->members, 0, g->members_n, g->union_mean}, foe = {members, 0, n, mean};
-    t->verdict = t->turned ? solve(s, foe, own, &wanted, t->from) : solve(s, own, foe, &wanted, t->from);
+    Points own = {g->members, g->members_n, g->union_mean}, foe = {members, n, mean};
+    Points news = {g->members + g->news, g->members_n - g->news, NULL};
+    t->verdict = t->turned ? solve(s, foe, own, &wanted, t->from, news, -1) : solve(s, own, foe, &wanted, t->from, news, 1);
     t->steps = solver_steps(s);
     t->low = solver_low_a(s), t->high = solver_high_b(s);
     memcpy(t->normal, solver_normal(s), sizeof(double) * g->d);
@@ -523,8 +533,8 @@ static int allowed(Greedy *g, int64_t a, int64_t b)
     g->rest_n = kept;
     if (!g->rest_n) return 1;
     sort_foes(g, a, b);
-    g->members_n = linkage_points(l, a, g->members);
-    g->members_n += linkage_points(l, b, g->members + g->members_n);
+    g->news = linkage_points(l, large, g->members);
+    g->members_n = g->news + linkage_points(l, small, g->members + g->news);
     int threads = crew_size(g->crew);
     for (int64_t at = 0; at < g->rest_n;) {
         int64_t n = g->rest_n - at < threads ? g->rest_n - at : threads;
@@ -532,25 +542,22 @@ static int allowed(Greedy *g, int64_t a, int64_t b)
             g->trial[i].foe = g->rest[at + i];
             warm_up(g, &g->trial[i], large);
         }
+        solver_share(g->solver[0], n == 1 ? g->crew : NULL);
         crew_run(g->crew, try_foe, g, n);
         at += n;
-        g->counts.solved += n;
-        for (int64_t i = 0; i < n; i++) g->counts.steps += g->trial[i].steps;
-        for (int64_t i = 0; i < n; i++)
-            if (g->trial[i].verdict != SEPARABLE) {
-                g->counts.undecided += g->trial[i].verdict == UNDECIDED;
-                g->last_blocker[a] = g->last_blocker[b] = g->trial[i].foe;
-                record_refusal(g, a, b, &g->trial[i]);
-                for (int64_t j = 0; j < n; j++) free(g->trial[j].state);
-                return 0;
-            }
         for (int64_t i = 0; i < n; i++) {
             Trial *t = &g->trial[i];
+            if (t->verdict != SEPARABLE) { /* what was tried beyond it is forgotten: as if one were tried at a time */
+                g->counts.undecided += t->verdict == UNDECIDED;
+                g->last_blocker[a] = g->last_blocker[b] = t->foe;
+                record_refusal(g, a, b, t);
+                for (int64_t j = i; j < n; j++) free(g->trial[j].state);
+                return 0;
+            }
+            g->counts.solved++, g->counts.steps += t->steps;
             remember(g, large, t);
-            if (t->foe >= g->n) continue;
-            int64_t foe_label = l->label[t->foe];
-            if (l->size[t->foe] + g->members_n < 24) continue;
-            greedy_add_plane(g, l->label[a], foe_label, t->normal);
+            if (t->foe < g->n && l->size[t->foe] + g->members_n >= LARGE)
+                greedy_add_plane(g, l->label[a], l->label[t->foe], t->normal);
         }
     }
     return 1;

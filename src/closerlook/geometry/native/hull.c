@@ -15,11 +15,18 @@
 
 #include "linear.h"
 
-enum { SHORTLIST = 64 }; /* points of each side that are priced at every step */
+enum {
+    SHORTLIST = 64, /* points of each side that are priced at every step */
+    COMING = 3,     /* of which so many may come in at once: more need fewer steps, but more of them leave again */
+};
+static const double DELICATE = 1e-6; /* |w|^2, in units of the points' own size, below which rounding matters */
 
 struct Solver {
     const double *X;
-    int64_t n, d, cap;
+    const float *single;
+    double longest;
+    int64_t d, cap;
+    Crew *crew;
     /* the active set, in the order of the columns of R */
     int64_t k;
     int64_t *place;
@@ -33,24 +40,17 @@ struct Solver {
     double *origin, *w, *normal, *point;
     /* the shortlist */
     int64_t *list_a, *list_b, n_list_a, n_list_b;
-    double *price, *key;
+    float *price, *w_single;
     int64_t priced;
     double lower, upper, low_a, high_b;
     int64_t steps, pricings;
 };
 
-static int64_t place_of(Points p, int64_t i) { return p.places ? p.places[i] : p.first + i; }
-
-static void project_points(const Solver *s, Points p, const double *w, double *out)
-{
-    project(p.places ? s->X : s->X + p.first * s->d, s->d, p.places, p.n, w, out);
-}
-
-Solver *solver_new(const double *X, int64_t n, int64_t d)
+Solver *solver_new(const double *X, const float *single, double longest, int64_t d)
 {
     Solver *s = calloc(1, sizeof *s);
     int64_t cap = d + 4;
-    s->X = X, s->n = n, s->d = d, s->cap = cap;
+    s->X = X, s->single = single, s->longest = longest, s->d = d, s->cap = cap;
     s->place = malloc(sizeof(int64_t) * cap);
     s->side = malloc(cap);
     s->weight = malloc(sizeof(double) * cap);
@@ -62,6 +62,7 @@ Solver *solver_new(const double *X, int64_t n, int64_t d)
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) *vectors[i] = malloc(sizeof(double) * cap);
     double **wide[] = {&s->origin, &s->w, &s->normal, &s->point};
     for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) *wide[i] = malloc(sizeof(double) * d);
+    s->w_single = malloc(sizeof(float) * d);
     s->list_a = malloc(sizeof(int64_t) * SHORTLIST);
     s->list_b = malloc(sizeof(int64_t) * SHORTLIST);
     return s;
@@ -70,8 +71,59 @@ Solver *solver_new(const double *X, int64_t n, int64_t d)
 void solver_free(Solver *s)
 {
     void *all[] = {s->place, s->side, s->weight, s->row, s->rows, s->R, s->ya, s->yb, s->x, s->g, s->z, s->t,
-                   s->origin, s->w, s->normal, s->point, s->list_a, s->list_b, s->price, s->key, s};
+                   s->origin, s->w, s->normal, s->point, s->list_a, s->list_b, s->price, s->w_single, s};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+}
+
+void solver_share(Solver *s, Crew *crew) { s->crew = crew; }
+
+/* ---- passes over the active rows, with the help of other threads where there are many ---- */
+
+typedef struct {
+    const Solver *s;
+    const double *weight;
+    double *out;
+    int64_t share;
+} Pass;
+
+static int shares(const Solver *s) { return s->crew && s->k * s->d > 1 << 15 ? crew_size(s->crew) : 1; }
+
+static void project_share(void *context, int64_t task, int worker)
+{
+    (void)worker;
+    const Pass *p = context;
+    int64_t from = task * p->share, n = p->s->k - from < p->share ? p->s->k - from : p->share;
+    if (n > 0) project_rows(p->s->row + from, p->s->d, n, p->weight, p->out + from);
+}
+
+static void combine_share(void *context, int64_t task, int worker)
+{
+    (void)worker;
+    const Pass *p = context;
+    int64_t from = task * p->share, n = p->s->d - from < p->share ? p->s->d - from : p->share;
+    if (n > 0) combine_rows(p->s->row, from, n, p->s->k, p->weight, p->out);
+}
+
+/* out = rows . vector */
+static void project_active(const Solver *s, const double *vector, double *out)
+{
+    int n = shares(s);
+    Pass pass = {s, vector, out, ((s->k + n - 1) / n + 3) / 4 * 4}; /* four at a time, however many share: same rounding */
+    if (n == 1)
+        project_share(&pass, 0, 0);
+    else
+        crew_run(s->crew, project_share, &pass, n);
+}
+
+/* out = sum of weight times rows */
+static void combine_active(const Solver *s, const double *weight, double *out)
+{
+    int n = shares(s);
+    Pass pass = {s, weight, out, (s->d + n - 1) / n};
+    if (n == 1)
+        combine_share(&pass, 0, 0);
+    else
+        crew_run(s->crew, combine_share, &pass, n);
 }
 
 /* ---- the factor ---- */
@@ -108,7 +160,7 @@ static int enter(Solver *s, int64_t place, signed char side)
     if (k >= s->cap) return 0;
     double *q = s->row[k], *g = s->g;
     set_row(s, q, place, side);
-    project_rows(s->row, d, k, q, g);
+    project_active(s, q, g);
     for (int64_t i = 0; i < k; i++) g[i] += s->side[i] == side ? s->lift : 0;
     double own = dot(q, q, d) + s->lift;
     forward(s, k, g);
@@ -117,12 +169,12 @@ static int enter(Solver *s, int64_t place, signed char side)
         /* Cancellation: take the residual of the point itself, and correct the new column by it. */
         memcpy(s->t, g, sizeof(double) * k);
         backward(s, k, s->t);
-        combine_rows(s->row, d, k, s->t, s->point);
+        combine_active(s, s->t, s->point);
         double sum_a = 0, sum_b = 0;
         for (int64_t i = 0; i < k; i++) *(s->side[i] > 0 ? &sum_a : &sum_b) += s->t[i];
         double lift_a = (side > 0) - sum_a, lift_b = (side < 0) - sum_b;
         for (int64_t i = 0; i < d; i++) s->point[i] = q[i] - s->point[i];
-        project_rows(s->row, d, k, s->point, s->z);
+        project_active(s, s->point, s->z);
         for (int64_t i = 0; i < k; i++) s->z[i] += s->lift * (s->side[i] > 0 ? lift_a : lift_b);
         forward(s, k, s->z);
         for (int64_t i = 0; i < k; i++) g[i] += s->z[i];
@@ -187,17 +239,21 @@ static void least(Solver *s)
 
 static double renew_w(Solver *s, const double *weight)
 {
-    combine_rows(s->row, s->d, s->k, weight, s->w);
+    combine_active(s, weight, s->w);
     return dot(s->w, s->w, s->d);
 }
 
-/* Correct weights x whose w is known until each side projects to one place, to `tolerance` of |w|^2. */
+/*
+ * Correct weights x whose w is known until each side projects to one place, to `tolerance` of |w|^2. Rounding only matters
+ * where w is small: elsewhere nothing is done.
+ */
 static double refine(Solver *s, double *x, double square, double tolerance)
 {
+    if (square > DELICATE * s->lift) return square;
     double last = INFINITY;
     for (int turn = 0; turn < 4; turn++) {
         int64_t k = s->k;
-        project_rows(s->row, s->d, k, s->w, s->t);
+        project_active(s, s->w, s->t);
         double mean_a = 0, mean_b = 0, worst = 0;
         for (int64_t i = 0; i < k; i++) *(s->side[i] > 0 ? &mean_a : &mean_b) += x[i] * s->t[i];
         for (int64_t i = 0; i < k; i++) {
@@ -245,16 +301,15 @@ static double descend(Solver *s, double tolerance)
 
 /* ---- pricing ---- */
 
-/* The places of the m smallest keys of n, in `out`; key is reordered. */
-static int64_t smallest(Points p, double *key, int64_t m, int64_t *out)
+/* The places with the smallest keys, at most SHORTLIST of them. */
+static int64_t smallest(Points p, const float *key, int64_t *out)
 {
-    /* a bounded heap, largest on top */
-    double top[SHORTLIST];
+    float top[SHORTLIST]; /* a heap, the largest on top */
     int64_t held = 0;
     for (int64_t i = 0; i < p.n; i++) {
-        if (held == m && key[i] >= top[0]) continue;
+        if (held == SHORTLIST && key[i] >= top[0]) continue;
         int64_t hole;
-        if (held < m) {
+        if (held < SHORTLIST) {
             hole = held++;
             while (hole && top[(hole - 1) / 2] < key[i]) {
                 top[hole] = top[(hole - 1) / 2], out[hole] = out[(hole - 1) / 2];
@@ -271,29 +326,59 @@ static int64_t smallest(Points p, double *key, int64_t m, int64_t *out)
                 hole = child;
             }
         }
-        top[hole] = key[i], out[hole] = place_of(p, i);
+        top[hole] = key[i], out[hole] = p.places[i];
     }
     return held;
+}
+
+typedef struct {
+    const Solver *s;
+    Points points;
+} Stripe;
+
+enum { STRIPE = 256 };
+
+static void price_stripe(void *context, int64_t task, int worker)
+{
+    (void)worker;
+    const Stripe *stripe = context;
+    const Solver *s = stripe->s;
+    int64_t from = task * STRIPE, n = stripe->points.n - from < STRIPE ? stripe->points.n - from : STRIPE;
+    project_single(s->single, s->d, stripe->points.places + from, n, s->w_single, s->price + from);
+}
+
+/*
+ * The least projection of some points on sign * w, and the shortlist of those that come near it. All are looked at in single
+ * precision; those that its error leaves open are projected again, so that the result is that of double precision.
+ */
+static double least_of(Solver *s, Points p, double sign, double length, int64_t *list, int64_t *n_list)
+{
+    if (s->priced < p.n) {
+        free(s->price);
+        s->price = malloc(sizeof(float) * p.n);
+        s->priced = p.n;
+    }
+    for (int64_t i = 0; i < s->d; i++) s->w_single[i] = (float)(sign * s->w[i]);
+    Stripe stripe = {s, p};
+    int64_t stripes = (p.n + STRIPE - 1) / STRIPE;
+    if (s->crew && p.n * s->d > 1 << 18)
+        crew_run(s->crew, price_stripe, &stripe, stripes);
+    else
+        for (int64_t i = 0; i < stripes; i++) price_stripe(&stripe, i, 0);
+    *n_list = smallest(p, s->price, list);
+    double low = INFINITY, open = INFINITY;
+    double error = 1.01 * (double)(s->d + 16) * 0x1p-24 * s->longest * length; /* (d + 3) roundings at most, and w's own */
+    for (int64_t i = 0; i < p.n; i++) open = fmin(open, s->price[i]);
+    for (int64_t i = 0; i < p.n; i++)
+        if (s->price[i] <= open + 2 * error) low = fmin(low, sign * dot(s->X + p.places[i] * s->d, s->w, s->d));
+    return sign * low;
 }
 
 /* Project every point on w, renew the shortlists, and keep the hyperplane if it is the best so far. */
 static double price_all(Solver *s, Points A, Points B, double length)
 {
-    int64_t most = A.n > B.n ? A.n : B.n;
-    if (s->priced < most) {
-        s->price = realloc(s->price, sizeof(double) * most);
-        s->priced = most;
-    }
-    double low = INFINITY, high = -INFINITY;
-    project_points(s, A, s->w, s->price);
-    for (int64_t i = 0; i < A.n; i++) low = fmin(low, s->price[i]);
-    s->n_list_a = smallest(A, s->price, SHORTLIST, s->list_a);
-    project_points(s, B, s->w, s->price);
-    for (int64_t i = 0; i < B.n; i++) {
-        high = fmax(high, s->price[i]);
-        s->price[i] = -s->price[i];
-    }
-    s->n_list_b = smallest(B, s->price, SHORTLIST, s->list_b);
+    double low = least_of(s, A, 1, length, s->list_a, &s->n_list_a);
+    double high = least_of(s, B, -1, length, s->list_b, &s->n_list_b);
     s->pricings++;
     double lower = (low - high) / length;
     if (lower > s->lower) {
@@ -303,16 +388,20 @@ static double price_all(Solver *s, Points A, Points B, double length)
     return lower;
 }
 
-static int64_t worst_of(const Solver *s, const int64_t *list, int64_t n, double sign, double *value)
+/* The projections of a side's shortlist on sign * w, and the least of them. */
+typedef struct {
+    double value[SHORTLIST], least;
+    int64_t n;
+} Prices;
+
+static void price_list(const Solver *s, const int64_t *list, int64_t n, double sign, Prices *p)
 {
-    int64_t worst = -1;
-    *value = INFINITY;
-    double price[SHORTLIST];
-    project(s->X, s->d, list, n, s->w, price);
-    for (int64_t i = 0; i < n; i++)
-        if (sign * price[i] < *value) *value = sign * price[i], worst = list[i];
-    *value *= sign;
-    return worst;
+    p->n = n, p->least = INFINITY;
+    project(s->X, s->d, list, n, s->w, p->value);
+    for (int64_t i = 0; i < n; i++) {
+        p->value[i] *= sign;
+        p->least = fmin(p->least, p->value[i]);
+    }
 }
 
 static void mean_of(const Solver *s, Points p, double *mean)
@@ -322,7 +411,7 @@ static void mean_of(const Solver *s, Points p, double *mean)
         return;
     }
     memset(mean, 0, sizeof(double) * s->d);
-    for (int64_t i = 0; i < p.n; i++) add_scaled(mean, 1.0 / p.n, s->X + place_of(p, i) * s->d, s->d);
+    for (int64_t i = 0; i < p.n; i++) add_scaled(mean, 1.0 / (double)p.n, s->X + p.places[i] * s->d, s->d);
 }
 
 /* ---- states ---- */
@@ -370,7 +459,7 @@ static void load(Solver *s, const State *state)
 }
 
 /* Start from a state, or from the two points that face each other along the line of the means. */
-static int start(Solver *s, Points A, Points B, const Wanted *wanted, const State *from)
+static int start(Solver *s, Points A, Points B, const Wanted *wanted, const State *from, Points news, int side)
 {
     double clear = wanted->tau + 2 * wanted->slack;
     s->steps = 0, s->pricings = 0;
@@ -378,8 +467,11 @@ static int start(Solver *s, Points A, Points B, const Wanted *wanted, const Stat
     if (from) {
         load(s, from);
         double length = sqrt(renew_w(s, s->weight));
-        if (length > 0 && price_all(s, A, B, length) > clear && wanted->gap == 0) return SEPARABLE;
-        if (length > 0) return UNDECIDED;
+        s->n_list_a = s->n_list_b = 0;
+        if (length > 0) {
+            least_of(s, news, side, length, side > 0 ? s->list_a : s->list_b, side > 0 ? &s->n_list_a : &s->n_list_b);
+            return UNDECIDED;
+        }
     }
     mean_of(s, A, s->w);
     mean_of(s, B, s->point);
@@ -395,44 +487,61 @@ static int start(Solver *s, Points A, Points B, const Wanted *wanted, const Stat
     s->lift = fmax(squared_distance(s->X + s->list_a[0] * s->d, s->origin, s->d),
                    squared_distance(s->X + s->list_b[0] * s->d, s->origin, s->d));
     if (!(s->lift > 0)) s->lift = 1;
-    double value;
-    int64_t a = worst_of(s, s->list_a, s->n_list_a, 1, &value), b = worst_of(s, s->list_b, s->n_list_b, -1, &value);
-    enter(s, a, 1), enter(s, b, -1);
+    enter(s, s->list_a[0], 1), enter(s, s->list_b[0], -1);
     s->weight[0] = s->weight[1] = 1;
     return UNDECIDED;
 }
 
-int solve(Solver *s, Points A, Points B, const Wanted *wanted, const State *from)
+/* Where the active points of a side lie on w: with the right weights all at one place, so one of them tells. */
+static double level_of(const Solver *s, signed char side)
 {
-    double tau = wanted->tau, slack = 2 * wanted->slack, length;
-    if (start(s, A, B, wanted, from) == SEPARABLE) return SEPARABLE;
-    double fine = wanted->gap > 0 ? 0.1 * wanted->gap : 1e-3;
-    double before = INFINITY;
+    int64_t heaviest = -1;
+    for (int64_t i = 0; i < s->k; i++)
+        if (s->side[i] == side && (heaviest < 0 || s->weight[i] > s->weight[heaviest])) heaviest = i;
+    return dot(s->X + s->place[heaviest] * s->d, s->w, s->d);
+}
+
+/* Take in the points of a side that lie worst, none far better than the worst of all; how many came. */
+static int take_in(Solver *s, const int64_t *list, Prices *p, signed char side, double level, double worst)
+{
+    int came = 0;
+    for (int turn = 0; turn < COMING; turn++) {
+        int64_t next = -1;
+        for (int64_t i = 0; i < p->n; i++)
+            if (next < 0 || p->value[i] < p->value[next]) next = i;
+        if (next < 0 || !(level - p->value[next] > (turn ? 0.5 : 0.1) * worst)) break;
+        came += enter(s, list[next], side);
+        p->value[next] = INFINITY;
+    }
+    return came;
+}
+
+int solve(Solver *s, Points A, Points B, const Wanted *wanted, const State *from, Points news, int side)
+{
+    double tau = wanted->tau, slack = 2 * wanted->slack, gap = wanted->gap;
+    if (start(s, A, B, wanted, from, news, side) == SEPARABLE) return SEPARABLE;
+    double fine = gap > 0 ? 0.1 * gap : 1e-3, before = INFINITY;
     int stalled = 0;
     for (s->steps = 0; s->steps < wanted->max_steps; s->steps++) {
-        double square = descend(s, fine);
-        length = sqrt(square);
+        double square = descend(s, fine), length = sqrt(square);
         s->upper = length;
         if (length + slack <= tau || length == 0) return OVERLAPPING;
         stalled = square < before * (1 - 1e-12) ? 0 : stalled + 1;
         before = square;
-        double low, high;
-        int64_t a = worst_of(s, s->list_a, s->n_list_a, 1, &low), b = worst_of(s, s->list_b, s->n_list_b, -1, &high);
-        double lower = (low - high) / length;
-        int good = wanted->gap > 0 ? lower >= length * (1 - 0.5 * wanted->gap) - slack : lower > fmax(0.3 * length, tau + slack);
+        Prices a, b;
+        double level_a = level_of(s, 1), level_b = -level_of(s, -1);
+        price_list(s, s->list_a, s->n_list_a, 1, &a);
+        price_list(s, s->list_b, s->n_list_b, -1, &b);
+        double lower = (fmin(a.least, level_a) + fmin(b.least, level_b)) / length;
+        int good = gap > 0 ? lower >= length * (1 - 0.5 * gap) - slack : lower > fmax(0.3 * length, tau + slack);
+        double worst = fmax(fmax(level_a - a.least, level_b - b.least), 0);
         if (!good && stalled < 5) {
-            double level_a = 0, level_b = 0; /* where the active points lie */
-            for (int64_t i = 0; i < s->k; i++) *(s->side[i] > 0 ? &level_a : &level_b) += s->weight[i] * s->t[i];
-            double shift = dot(s->w, s->origin, s->d);
-            double over_a = level_a - (low - shift), over_b = (high - shift) + level_b;
-            int came = 0;
-            if (over_a >= over_b) came += enter(s, a, 1);
-            if (over_b > 0.1 * over_a) came += enter(s, b, -1);
-            if (over_a < over_b && over_a > 0.1 * over_b) came += enter(s, a, 1);
+            int came = take_in(s, s->list_a, &a, 1, level_a, worst);
+            came += take_in(s, s->list_b, &b, -1, level_b, worst);
             if (came) continue;
         }
         double all = price_all(s, A, B, length);
-        if (wanted->gap > 0 ? all >= length * (1 - wanted->gap) - slack : all > tau + slack) break;
+        if (gap > 0 ? all >= length * (1 - gap) - slack : all > tau + slack) break;
         if (stalled >= 10) break;
     }
     return s->lower > tau + slack ? SEPARABLE : UNDECIDED;

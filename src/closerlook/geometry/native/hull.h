@@ -5,12 +5,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "parallel.h"
+
 enum { UNDECIDED = 0, SEPARABLE = 1, OVERLAPPING = 2 };
 
 /* A finite set of points: rows of X. */
 typedef struct {
-    const int64_t *places; /* rows of X; NULL: the rows first, first + 1, ... */
-    int64_t first, n;
+    const int64_t *places;
+    int64_t n;
     const double *mean; /* a point of the hull to start from; NULL: the mean */
 } Points;
 
@@ -23,8 +25,10 @@ typedef struct {
 
 typedef struct Solver Solver;
 
-Solver *solver_new(const double *X, int64_t n, int64_t d);
+/* single: X in single precision, for looking at many points; longest: of the rows of X. */
+Solver *solver_new(const double *X, const float *single, double longest, int64_t d);
 void solver_free(Solver *s);
+void solver_share(Solver *s, Crew *crew); /* threads that are free to help with large sets; NULL: none */
 
 /* Where a solver stood after a call: a later one on larger sets goes on from there. */
 typedef struct State State;
@@ -33,8 +37,11 @@ State *solver_save(const Solver *s);
 size_t state_size(const State *state);
 int64_t state_active(const State *state);
 
-/* Decide two sets of points; `from` may be NULL. */
-int solve(Solver *s, Points A, Points B, const Wanted *wanted, const State *from);
+/*
+ * Decide two sets of points. from: NULL, or a state of A and B as they were before some points joined; these are `news`, on
+ * the side of A (side 1) or B (-1).
+ */
+int solve(Solver *s, Points A, Points B, const Wanted *wanted, const State *from, Points news, int side);
 
 /* After a call: unit normal (towards A) of the best hyperplane, bounds of the distance, the weights of both sides. */
 const double *solver_normal(const Solver *s);

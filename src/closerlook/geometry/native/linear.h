@@ -12,11 +12,14 @@ void rotate(double *a, double *b, double c, double s, int64_t d); /* (a, b) <- (
 /* out[i] = rows[i] . w for n rows given by their places in X (all rows 0..n-1 where places is NULL). */
 void project(const double *X, int64_t d, const int64_t *places, int64_t n, const double *w, double *out);
 
+/* The same in single precision. */
+void project_single(const float *X, int64_t d, const int64_t *places, int64_t n, const float *w, float *out);
+
 /* out[i] = rows[i] . w for n rows given by pointers. */
 void project_rows(double *const *rows, int64_t d, int64_t n, const double *w, double *out);
 
-/* w = sum of weight[i] rows[i]. */
-void combine_rows(double *const *rows, int64_t d, int64_t n, const double *weight, double *w);
+/* w = sum of weight[i] rows[i] over n rows, in `width` columns from `first` on. */
+void combine_rows(double *const *rows, int64_t first, int64_t width, int64_t n, const double *weight, double *w);
 
 /* out[i] = squared distance of a to the row at places[i], for the short rows of LEADS numbers that stand for long ones. */
 enum { LEADS = 32 };

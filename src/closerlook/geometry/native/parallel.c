@@ -4,15 +4,27 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+enum { PATIENCE = 2000 }; /* turns, some 20 us, to wait before going to sleep: passes follow each other closely */
+
+static void relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
 typedef struct {
     Crew *crew;
     int worker;
 } Seat;
 
 struct Crew {
-    int workers, leaving, busy;
-    int64_t round, tasks;
-    _Atomic int64_t next;
+    int workers, leaving;
+    int64_t tasks;
+    _Atomic int busy;
+    _Atomic int64_t round, next;
     Work work;
     void *context;
     pthread_t *thread;
@@ -36,6 +48,7 @@ static void *attend(void *argument)
     Crew *crew = seat->crew;
     int64_t seen = 0;
     for (;;) {
+        for (int i = 0; i < PATIENCE && atomic_load_explicit(&crew->round, memory_order_relaxed) == seen; i++) relax();
         pthread_mutex_lock(&crew->lock);
         while (crew->round == seen && !crew->leaving) pthread_cond_wait(&crew->begin, &crew->lock);
         seen = crew->round;
@@ -97,6 +110,7 @@ void crew_run(Crew *crew, Work work, void *context, int64_t tasks)
     pthread_cond_broadcast(&crew->begin);
     pthread_mutex_unlock(&crew->lock);
     take_tasks(crew, 0);
+    for (int i = 0; i < PATIENCE && atomic_load_explicit(&crew->busy, memory_order_relaxed); i++) relax();
     pthread_mutex_lock(&crew->lock);
     while (crew->busy) pthread_cond_wait(&crew->end, &crew->lock);
     pthread_mutex_unlock(&crew->lock);

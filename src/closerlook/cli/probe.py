@@ -1,0 +1,333 @@
+"""`closerlook probe`: DirectProbe on any vectors, with every verdict proved."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Option
+
+from closerlook.cli.measure import MinPoints, Settings, Summary, Tau, Threads, find_clusters, measure_labels, stage
+from closerlook.errors import WorkError
+from closerlook.version import __version__
+
+if TYPE_CHECKING:
+    from closerlook.geometry import Audit, Blocker, Clustering, Extents, LabelDistances
+    from closerlook.representations.points import Points
+
+EXAMPLE = "Example: closerlook probe train.npz --test test.npz --json"
+SHOWN_PAIRS = 10
+SHOWN_ROWS = 3
+
+
+def probe(
+    file: Annotated[
+        Path,
+        Argument(
+            help="X and y in a .npz, with X_test and y_test if there are any; a saved space; a DirectProbe folder, or "
+            "one file of vectors in it."
+        ),
+    ],
+    test: Annotated[Path | None, Option(help="Points to predict, in a file or folder of the same kinds.")] = None,
+    tau: Tau = 1e-6,
+    min_points: MinPoints = 1,
+    statistic: Summary = "mean",
+    distances: Annotated[bool, Option("--distances/--no-distances", help="Measure the distances of labels.")] = True,
+    audit: Annotated[
+        bool, Option("--audit", help="Prove the result again, pair by pair; exit code 1 where that fails.")
+    ] = False,
+    threads: Threads = None,
+    as_json: Annotated[bool, Option("--json", help="Print one JSON object instead of tables.")] = False,
+) -> None:
+    """Find DirectProbe's clusters in any labelled vectors, their distances, and what they predict."""
+    from closerlook.cli.console import note, print_json
+
+    settings = Settings(tau, min_points, statistic, threads)
+    points, held_out = _read(file, test)
+    findings = _find(points, held_out, settings, distances=distances, prove=audit)
+    if as_json:
+        print_json(_as_dict(findings))
+    else:
+        _print(findings)
+    note(f"done in {sum(findings.seconds.values()):.1f} s")
+    if findings.audit is not None and not findings.audit.clean:
+        problems = findings.audit.problems
+        raise WorkError(f"the audit found {len(problems)} problems, the first: {problems[0]}; please report it")
+
+
+@dataclass(frozen=True, eq=False)
+class Tested:
+    """Predictions of held-out points: how many, how many right, and what the commonest training label gets."""
+
+    title: str
+    n: int
+    right: int
+    majority: int
+    majority_label: str
+    unseen: dict[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """All that was found, before anything is shown."""
+
+    points: Points
+    settings: Settings
+    clustering: Clustering
+    distances: LabelDistances | None
+    inside: Extents | None
+    tested: Tested | None
+    audit: Audit | None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+# ---- the work ----
+
+
+def _read(file: Path, test: Path | None) -> tuple[Points, Points | None]:
+    from closerlook.cli.console import note
+    from closerlook.representations.points import check_same_columns, read_points
+
+    points = read_points(file)
+    if test is None:
+        return points, points.test
+    held_out = read_points(test, "test")
+    check_same_columns(points, held_out)
+    if points.test is not None:
+        note(f"{points.title} has points held out, too; those of --test are predicted")
+    _warn_of_strangers(points, held_out)
+    return points, held_out
+
+
+def _warn_of_strangers(points: Points, held_out: Points) -> None:
+    """Say where vectors of the same length are of different spaces after all."""
+    from closerlook.cli.console import note
+
+    if points.provenance is None or held_out.provenance is None:
+        return
+    for what in ("encoder", "weights", "layer", "task", "pool"):
+        ours, theirs = getattr(points.provenance, what), getattr(held_out.provenance, what)
+        if None not in (ours, theirs) and ours != theirs:
+            note(f"take care: {what} is {ours} in {points.title}, and {theirs} in {held_out.title}")
+            return
+
+
+def _find(points: Points, held_out: Points | None, settings: Settings, *, distances: bool, prove: bool) -> Findings:
+    from closerlook.geometry import audit, inside_distances
+
+    seconds: dict[str, float] = {}
+    clustering = find_clusters(points, settings, seconds)
+    apart = inside = None
+    if distances:
+        apart = measure_labels(points, clustering, settings, seconds)
+        with stage("distances", "inside the clusters", seconds):
+            inside = inside_distances(points.X, clustering)
+    tested = None if held_out is None else _predict(points, held_out, clustering, settings, seconds)
+    proved = None
+    if prove:
+        with stage("audit", "of every pair of clusters, each by a certificate of its own", seconds) as show:
+            proved = audit(points.X, points.y, clustering, threads=settings.threads, progress=show)
+    return Findings(points, settings, clustering, apart, inside, tested, proved, seconds)
+
+
+def _predict(
+    points: Points, held_out: Points, clustering: Clustering, settings: Settings, seconds: dict[str, float]
+) -> Tested:
+    import numpy as np
+
+    from closerlook.cli.console import note
+    from closerlook.geometry import nearest_hulls
+
+    n = len(held_out.X)
+    with stage("prediction", f"of {n:,} points: {held_out.title}", seconds) as show:
+        nearest, _ = nearest_hulls(points.X, clustering.members(), held_out.X, threads=settings.threads, progress=show)
+    predicted = np.array(clustering.cluster_labels, dtype=np.str_)[nearest]
+    names, counts = np.unique(points.y, return_counts=True)
+    commonest = str(names[counts.argmax()])
+    unseen = {label: int((held_out.y == label).sum()) for label in held_out.labels if label not in set(names)}
+    if unseen:
+        listed = ", ".join(f"{label} ({count})" for label, count in unseen.items())
+        note(f"{sum(unseen.values())} test points have labels that no training point has, and count as wrong: {listed}")
+    right, majority = int((predicted == held_out.y).sum()), int((held_out.y == commonest).sum())
+    return Tested(held_out.title, n, right, majority, commonest, unseen)
+
+
+# ---- what is shown ----
+
+
+def _print(findings: Findings) -> None:
+    from closerlook.cli.console import print_table
+
+    print_table(findings.points.title, ["", ""], _summary(findings))
+    columns = ["label", "points", "clusters"]
+    if findings.distances is not None:
+        columns += ["nearest label", "distance", "in RMS radii", "inside mean", "inside maximum"]
+    rows = [[_shown(value) for value in one.values()] for one in _labels(findings)]
+    print_table("Labels", columns, rows, numbers=[name for name in columns if name not in ("label", "nearest label")])
+    blockers = [_blocked(findings.clustering, one) for one in _telling_blockers(findings.clustering)]
+    if blockers:
+        pairs = sum(1 for _ in findings.clustering.blocked_pairs())
+        title = (
+            f"What keeps clusters of one label apart: {len(blockers)} of {pairs:,} pairs, the largest clusters first"
+        )
+        columns = [
+            "label",
+            "clusters (points)",
+            "in the way",
+            "rows of the union (weights)",
+            "rows in the way (weights)",
+        ]
+        print_table(title, columns, [_blocker_row(one) for one in blockers])
+
+
+def _summary(findings: Findings) -> list[tuple[str, str]]:
+    found, settings = findings.clustering, findings.settings
+    rows = [
+        ("points", f"{len(findings.points.X):,} × {findings.points.X.shape[1]}"),
+        ("clusters", f"{found.n_clusters:,}"),
+        ("labels", f"{found.n_labels}"),
+        ("linear", "yes: one cluster for each label" if found.is_linear else "no"),
+        ("conflicts", f"{len(found.conflicts):,} points identical to one of another label"),
+        ("undecided", f"{found.n_undecided:,} verdicts"),
+    ]
+    if findings.tested is not None:
+        tested = findings.tested
+        share = f"{tested.right / tested.n:.4f} ({tested.right:,} of {tested.n:,})"
+        rows.append(("test accuracy", f"{share}; always {tested.majority_label}: {tested.majority / tested.n:.4f}"))
+    if findings.audit is not None:
+        audit = findings.audit
+        state = "clean" if audit.clean else f"{len(audit.problems)} PROBLEMS"
+        counts = f"{audit.apart:,} apart, {audit.conflicting:,} in conflict, {audit.blocked:,} blocked"
+        rows.append(("audit", f"{state}: pairs {counts}"))
+    rows.append(("RMS radius", f"{found.radius:.6g}"))
+    rows.append(("settings", f"tau {found.tau:g}, min points {settings.min_points}, statistic {settings.statistic}"))
+    if findings.distances is not None and findings.distances.left_out:
+        listed = ", ".join(f"{count} of {label}" for label, count in findings.distances.left_out.items())
+        rows.append(("left out", f"clusters of fewer than {settings.min_points} points: {listed}"))
+    rows.append(("seconds", ", ".join(f"{name} {value:.2f}" for name, value in findings.seconds.items())))
+    return rows
+
+
+def _labels(findings: Findings) -> list[dict[str, object]]:
+    """What there is to say of each label: its numbers, its nearest neighbour, its clusters inside."""
+    found, sizes, codes = findings.clustering, findings.clustering.sizes, findings.clustering.cluster_codes
+    nearest = findings.distances.nearest() if findings.distances is not None else []
+    rows: list[dict[str, object]] = []
+    for code, label in enumerate(found.labels):
+        own = codes == code
+        row: dict[str, object] = {"label": label, "points": int(sizes[own].sum()), "clusters": int(own.sum())}
+        if findings.distances is not None and findings.inside is not None:
+            _, other, distance = nearest[code]
+            pairs = sizes[own] * (sizes[own] - 1)
+            total = float((findings.inside.mean[own] * pairs).sum())
+            row |= {
+                "nearest": other,
+                "distance": distance,
+                "relative": distance / found.radius if found.radius > 0 else 0.0 * distance,
+                "inside_mean": total / max(int(pairs.sum()), 1),
+                "inside_maximum": float(findings.inside.maximum[own].max()),
+            }
+        rows.append(row)
+    return rows
+
+
+def _telling_blockers(clustering: Clustering) -> list[Blocker]:
+    """Why the largest clusters of a label stay apart: pairs by the size of the smaller one."""
+    sizes = clustering.sizes.tolist()
+    pairs: list[tuple[int, int]] = []
+    for code in range(clustering.n_labels):
+        own = (clustering.cluster_codes == code).nonzero()[0].tolist()
+        pairs += combinations(sorted(heapq.nsmallest(SHOWN_PAIRS, own, key=lambda one: (-sizes[one], one))), 2)
+    largest = heapq.nsmallest(
+        SHOWN_PAIRS, pairs, key=lambda pair: (-min(sizes[one] for one in pair), -sum(sizes[one] for one in pair), pair)
+    )
+    return [clustering.blocker(*pair) for pair in largest]
+
+
+def _blocked(clustering: Clustering, blocker: Blocker) -> dict[str, Any]:
+    """A blocker as plain values, rows by falling weight."""
+    sizes, labels = clustering.sizes, clustering.cluster_labels
+    clusters = [blocker.first, blocker.second]
+    own, theirs = (-blocker.weights).argsort(kind="stable"), (-blocker.blocker_weights).argsort(kind="stable")
+    return {
+        "label": labels[blocker.first],
+        "clusters": clusters,
+        "sizes": sizes[clusters].tolist(),
+        "blocker": blocker.blocker,
+        "blocker_label": labels[blocker.blocker],
+        "blocker_size": int(sizes[blocker.blocker]),
+        "rows": blocker.rows[own].tolist(),
+        "weights": blocker.weights[own].tolist(),
+        "blocker_rows": blocker.blocker_rows[theirs].tolist(),
+        "blocker_weights": blocker.blocker_weights[theirs].tolist(),
+        "decided": blocker.decided,
+    }
+
+
+def _as_dict(findings: Findings) -> dict[str, object]:
+    from closerlook.representations.distances import KEY, to_dict
+
+    found, points, tested = findings.clustering, findings.points, findings.tested
+    distances, inside, audit = findings.distances, findings.inside, findings.audit
+    return {
+        "title": points.title,
+        "n": len(points.X),
+        "d": points.X.shape[1],
+        "n_clusters": found.n_clusters,
+        "n_labels": found.n_labels,
+        "is_linear": found.is_linear,
+        "n_conflicts": len(found.conflicts),
+        "n_undecided": found.n_undecided,
+        "seconds": sum(findings.seconds.values()),
+        "seconds_by_stage": findings.seconds,
+        "tau": found.tau,
+        "radius": found.radius,
+        "labels": found.labels,
+        "by_label": _labels(findings),
+        "cluster_labels": found.cluster_labels,
+        "cluster_sizes": found.sizes,
+        "assignments": found.assignments,
+        "conflicts": found.conflicts,
+        "blockers": [_blocked(found, one) for one in _telling_blockers(found)],
+        KEY: None if distances is None else to_dict(distances),
+        "minimum_distances": None if distances is None else dict(zip(found.labels, distances.minimum(), strict=True)),
+        "inside": None if inside is None else {"mean": inside.mean, "maximum": inside.maximum},
+        "test_accuracy": None if tested is None else tested.right / tested.n,
+        "majority_accuracy": None if tested is None else tested.majority / tested.n,
+        "n_test": None if tested is None else tested.n,
+        "test": None if tested is None else vars(tested),
+        "audit": None if audit is None else {"clean": audit.clean} | vars(audit),
+        "settings": vars(findings.settings),
+        "provenance": None if points.provenance is None else points.provenance.to_dict(),
+        "version": __version__,
+    }
+
+
+def _blocker_row(one: dict[str, Any]) -> list[str]:
+    pair = " and ".join(f"{number} ({size:,})" for number, size in zip(one["clusters"], one["sizes"], strict=True))
+    in_the_way = f"{one['blocker_label']}: cluster {one['blocker']} ({one['blocker_size']:,})"
+    if not one["decided"]:
+        return [one["label"], pair, in_the_way, "undecided", "undecided"]
+    return [
+        one["label"],
+        pair,
+        in_the_way,
+        _weighted(one["rows"], one["weights"]),
+        _weighted(one["blocker_rows"], one["blocker_weights"]),
+    ]
+
+
+def _weighted(rows: list[int], weights: list[float]) -> str:
+    """The rows with the largest weights: '12 (0.53), 88 (0.31), 4 (0.10), 7 more'."""
+    shown = [f"{row} ({weight:.2f})" for row, weight in zip(rows[:SHOWN_ROWS], weights[:SHOWN_ROWS], strict=True)]
+    return ", ".join(shown + [f"{len(rows) - SHOWN_ROWS} more"] * (len(rows) > SHOWN_ROWS))
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, float):
+        return "" if math.isnan(value) else f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else value

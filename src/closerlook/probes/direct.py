@@ -1,0 +1,155 @@
+"""DirectProbe as a scikit-learn estimator: clusters when fitted, then predictions and distances from their hulls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from closerlook import geometry
+from closerlook.errors import InputError
+from closerlook.geometry import Blocker, LabelDistances
+from closerlook.geometry.distances import Statistic
+from closerlook.geometry.frame import Floats, as_labels
+
+
+class UnfitInputError(InputError, ValueError):
+    """Our error for bad input where scikit-learn expects a ValueError."""
+
+
+class DirectProbe(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier that learns nothing: a point takes the label of the nearest hull of DirectProbe's clusters.
+
+    tau: hulls nearer than tau RMS radii meet. min_points: clusters of fewer rows are left out of `distances_` (the
+    paper's code: 6). statistic: "mean" or "min" over the pairs of clusters of two labels. n_jobs: threads; all cores
+    by default, and for -1; the results are the same for any number.
+
+    Fitted: classes_; clusters_ (n,), the cluster of each training row; n_clusters_; cluster_labels_ (k,); is_linear_,
+    whether there is one cluster for each label; conflicts_, rows that are identical to one of another label;
+    n_undecided_; clustering_, the whole `Clustering`; distances_, computed when first asked for.
+
+    >>> probe = DirectProbe().fit([[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "a"])
+    >>> probe.n_clusters_, probe.is_linear_, probe.clusters_.tolist()
+    (3, False, [0, 0, 1, 2])
+    >>> probe.predict([[0.5], [1.9], [9.0]]).tolist()
+    ['a', 'b', 'a']
+    >>> probe.transform([[0.5]]).tolist()
+    [[0.0, 1.5, 2.5]]
+    """
+
+    def __init__(
+        self,
+        *,
+        tau: float = 1e-6,
+        min_points: int = 1,
+        statistic: Statistic = "mean",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.tau = tau
+        self.min_points = min_points
+        self.statistic = statistic
+        self.n_jobs = n_jobs
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """The probe with the clusters of X: (n, d), y: (n,)."""
+        points, labels = validate_data(self, X, y, dtype=np.float64, order="C", copy=True)  # X may change later
+        self._check_parameters()
+        with _value_errors():
+            if labels.dtype.kind == "O":
+                as_labels(labels, len(points))  # says which labels are of mixed types; the next line would not
+            check_classification_targets(labels)
+            found = geometry.cluster(points, labels, tau=self.tau, threads=self._threads())
+        self.classes_ = np.unique(labels)
+        self.clustering_ = found
+        self.clusters_ = found.assignments
+        self.n_clusters_ = found.n_clusters
+        self.cluster_labels_ = self.classes_[found.cluster_codes]
+        self.is_linear_ = found.is_linear
+        self.conflicts_ = found.conflicts
+        self.n_undecided_ = found.n_undecided
+        self._points = points
+        self._distances: LabelDistances | None = None
+        return self
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """(m,) the label of the hull nearest to each row of X: (m, d)."""
+        queries = self._queries(X)
+        with _value_errors():
+            nearest, _ = geometry.nearest_hulls(
+                self._points, self.clustering_.members(), queries, threads=self._threads()
+            )
+        labels: NDArray[Any] = self.cluster_labels_[nearest]
+        return labels
+
+    def transform(self, X: ArrayLike) -> Floats:
+        """(m, k) the distance of each row of X: (m, d) to each cluster's hull; 0 inside."""
+        queries = self._queries(X)
+        with _value_errors():
+            return geometry.hull_distances(self._points, self.clustering_.members(), queries, threads=self._threads())
+
+    @property
+    def distances_(self) -> LabelDistances:
+        """The distances of the labels; computed on first access, which can take longer than fitting."""
+        check_is_fitted(self)
+        if self._distances is None:
+            with _value_errors():
+                apart = geometry.cluster_distances(
+                    self._points, self.clustering_, min_points=self.min_points, threads=self._threads()
+                )
+                self._distances = geometry.label_distances(apart, statistic=self.statistic)
+        return self._distances
+
+    def blockers(self) -> Iterator[Blocker]:
+        """What keeps each two clusters of one label apart: a cluster of another label, and the rows that show it."""
+        check_is_fitted(self)
+        return self.clustering_.blockers()
+
+    def _queries(self, X: ArrayLike) -> Floats:
+        check_is_fitted(self)
+        checked: Floats = validate_data(self, X, dtype=np.float64, order="C", reset=False)
+        return checked
+
+    def _check_parameters(self) -> None:
+        """Raise for parameters that would only fail once distances are asked for, or not at all."""
+        if not _is(self.tau, Real):
+            raise UnfitInputError(f"tau is {self.tau!r}; expected a number")
+        if not _is(self.min_points, Integral) or self.min_points < 1:
+            raise UnfitInputError(f"min_points is {self.min_points!r}; expected a whole number of at least 1")
+        if self.statistic not in ("mean", "min"):
+            raise UnfitInputError(f"statistic is {self.statistic!r}; expected 'mean' or 'min'")
+        if self.n_jobs is not None and (not _is(self.n_jobs, Integral) or (self.n_jobs < 1 and self.n_jobs != -1)):
+            raise UnfitInputError(
+                f"n_jobs is {self.n_jobs!r}; expected a number of threads, or None or -1 for all cores"
+            )
+
+    def _threads(self) -> int | None:
+        return None if self.n_jobs == -1 else self.n_jobs
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_clusters_)
+
+    def __dir__(self) -> Iterable[str]:
+        """Without `distances_` until they are there: scikit-learn reads all that is listed, to show an estimator."""
+        unmeasured = {"distances_"} if vars(self).get("_distances") is None else set()
+        names = set(object.__dir__(self)) - unmeasured
+        return [name for name in names if hasattr(self, name)]  # as scikit-learn's own does, which would measure them
+
+
+def _is(value: object, kind: type) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+@contextmanager
+def _value_errors() -> Iterator[None]:
+    try:
+        yield
+    except InputError as error:
+        raise UnfitInputError(str(error)) from None

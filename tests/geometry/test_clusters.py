@@ -1,0 +1,599 @@
+"""The clusters: pure, disjoint, with a history that can be replayed and a reason for each pair that stays apart."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
+
+from closerlook.errors import InputError
+from closerlook.geometry import Clustering, audit, cluster, kernels, separate
+from tests.geometry.plain import plain_cluster, rms_radius
+from tests.geometry.test_twin import SETS, groups, rotation
+
+Points = NDArray[np.float64]
+
+each_set = pytest.mark.parametrize("name", [name for name in SETS if name.endswith("-0")])
+
+
+@cache
+def of_set(name: str) -> Clustering:
+    return cluster(*SETS[name])
+
+
+def assignments(X: Any, y: Any, **options: Any) -> list[int]:
+    found = cluster(X, y, **options)
+    assert found.n_undecided == 0
+    return [int(number) for number in found.assignments]
+
+
+def random_space(n: int = 300, d: int = 6, labels: int = 3, seed: int = 0) -> tuple[Points, NDArray[Any]]:
+    rng = np.random.default_rng([n, d, labels, seed])
+    y = rng.integers(0, labels, n)
+    return rng.standard_normal((n, d)) + 0.5 * y[:, None], y
+
+
+# What the result says
+
+
+@each_set
+def test_clusters_are_pure_and_numbered_by_their_smallest_row(name: str) -> None:
+    _, y = SETS[name]
+    found = of_set(name)
+    assert found.labels == tuple(sorted(set(y.tolist())))
+    assert [found.cluster_labels[number] for number in found.assignments] == y.tolist()
+    firsts = [int(rows[0]) for rows in found.members()]
+    assert firsts == sorted(firsts)
+    assert [len(rows) for rows in found.members()] == found.sizes.tolist()
+    assert sorted(np.concatenate(found.members()).tolist()) == list(range(len(y)))
+    assert found.n_clusters == len(found.sizes) == len(found.cluster_codes)
+    assert found.n_labels == len(found.labels)
+
+
+@each_set
+def test_a_space_is_linear_exactly_if_all_pairs_of_labels_are_separable(name: str) -> None:
+    X, y = SETS[name]
+    found = of_set(name)
+    pairs = combinations(found.labels, 2)
+    separable = all(separate(X[y == a], X[y == b], scale=found.radius, gap=None).is_separable for a, b in pairs)
+    assert found.is_linear == (found.n_clusters == found.n_labels)
+    if len(found.conflicts) == 0:
+        assert found.is_linear == separable
+    else:
+        assert not separable
+
+
+@each_set
+def test_labels_that_are_whole_have_one_cluster_and_no_history(name: str) -> None:
+    _, y = SETS[name]
+    found = of_set(name)
+    frozen = set(found.conflicts.tolist())
+    for label in found.whole:
+        rows = [row for row in np.flatnonzero(y == label).tolist() if row not in frozen]
+        assert len(set(found.assignments[rows].tolist())) <= 1
+        assert not np.isin(found.merges["first"], rows).any()
+
+
+@each_set
+def test_the_radius_is_the_root_mean_square_one(name: str) -> None:
+    X, _ = SETS[name]
+    assert of_set(name).radius == pytest.approx(rms_radius(X), rel=1e-9, abs=1e-14)
+
+
+@each_set
+def test_replaying_the_history_gives_the_clusters(name: str) -> None:
+    replay(*SETS[name], of_set(name))
+
+
+@pytest.mark.parametrize(("n", "d", "labels"), [(300, 6, 3), (400, 2, 2), (250, 20, 5), (400, 1, 3)])
+def test_replaying_the_history_of_a_larger_space_gives_the_clusters(n: int, d: int, labels: int) -> None:
+    X, y = random_space(n, d, labels)
+    X[: n // 10] = X[n // 10 : 2 * (n // 10)]  # identical rows, of one label or in conflict
+    replay(X, y, cluster(X, y))
+
+
+def replay(X: NDArray[Any], y: NDArray[Any], found: Clustering) -> None:
+    """Merge single rows as the history says: two present clusters of one label, at the distance of their means."""
+    Z = np.asarray(X, dtype=np.float64) - np.asarray(X, dtype=np.float64).mean(axis=0)
+    rows = np.flatnonzero(~np.isin(y, np.array(found.whole, dtype=y.dtype)))
+    present = {int(row): [int(row)] for row in rows}
+    for first, second, distance in found.merges.tolist():
+        assert first < second
+        a, b = present[first], present.pop(second)
+        assert y[first] == y[second]
+        apart = np.linalg.norm(Z[a].mean(axis=0) - Z[b].mean(axis=0))
+        assert distance == pytest.approx(apart, rel=1e-9, abs=1e-9 * found.radius)
+        present[first] = a + b
+    expected = {frozenset(members) for members in present.values()}
+    kept = np.isin(np.arange(len(y)), rows)
+    assert expected == {frozenset(group.tolist()) for group in found.members() if kept[group[0]]}
+
+
+def test_the_history_takes_the_closest_means_first() -> None:
+    X, y = [[0.0], [1.0], [3.0], [10.0], [5.0], [30.0]], list("aaaaba")
+    assert cluster(X, y).merges.tolist() == [(0, 1, 1.0), (0, 2, 2.5), (3, 5, 20.0)]
+
+
+def test_of_equally_close_means_those_with_the_smallest_rows_merge_first() -> None:
+    X, y = [[6.0], [2.0], [7.0], [1.0], [4.0]], list("aaaab")
+    assert cluster(X, y).merges.tolist() == [(0, 2, 1.0), (1, 3, 1.0)]
+
+
+def test_means_that_only_rounding_tells_apart_are_equally_close() -> None:
+    X, y = np.array([[0.2], [0.6], [0.1], [0.7], [0.4]]), list("aaaab")
+    assert abs(X[0, 0] - X[2, 0]) > abs(X[1, 0] - X[3, 0])
+    assert [merge[:2] for merge in cluster(X, y).merges.tolist()] == [(0, 2), (1, 3)]
+
+
+def test_rows_that_coincide_merge_first_and_count_in_the_mean() -> None:
+    X, y = [[0.0], [0.0], [0.0], [4.0], [100.0], [50.0]], list("aaaaab")
+    found = cluster(X, y)
+    assert found.merges.tolist() == [(0, 1, 0.0), (0, 2, 0.0), (0, 3, 4.0)]
+    X[5] = [200.0]
+    assert cluster(X, y).whole == ("a", "b")
+
+
+# Why clusters stay apart
+
+
+@each_set
+def test_every_blocked_pair_has_a_witness_in_another_label(name: str) -> None:
+    check_witnesses(SETS[name][0], of_set(name))
+
+
+@pytest.mark.parametrize(("n", "d", "labels"), [(300, 6, 3), (300, 2, 2), (250, 20, 5), (150, 1, 3)])
+def test_every_blocked_pair_of_a_larger_space_has_a_witness(n: int, d: int, labels: int) -> None:
+    X, y = random_space(n, d, labels)
+    X[: n // 10] = X[n // 10 : 2 * (n // 10)]
+    check_witnesses(X, cluster(X, y))
+
+
+def check_witnesses(X: NDArray[Any], found: Clustering) -> None:
+    Z = np.asarray(X, dtype=np.float64)
+    Z = Z - Z.mean(axis=0)
+    same = [
+        (a, b) for a, b in combinations(range(found.n_clusters), 2) if found.cluster_codes[a] == found.cluster_codes[b]
+    ]
+    assert sorted(found.blocked_pairs()) == same
+    for blocker in found.blockers():
+        assert blocker.decided
+        assert found.cluster_codes[blocker.blocker] != found.cluster_codes[blocker.first]
+        assert set(found.assignments[blocker.rows].tolist()) <= {blocker.first, blocker.second}
+        assert set(found.assignments[blocker.blocker_rows].tolist()) == {blocker.blocker}
+        for weights in (blocker.weights, blocker.blocker_weights):
+            assert (weights >= 0).all()
+            assert weights.sum() == pytest.approx(1, abs=1e-9)
+        apart = blocker.weights @ Z[blocker.rows] - blocker.blocker_weights @ Z[blocker.blocker_rows]
+        assert np.linalg.norm(apart) <= found.tau * found.radius * (1 + 1e-6) + 1e-15 * np.abs(Z).max()
+
+
+def test_the_blocker_is_the_cluster_in_the_way() -> None:
+    found = cluster([[0.0, 0.0], [4.0, 0.0], [1.0, 0.0], [1.0, 7.0]], list("aabb"))
+    assert found.assignments.tolist() == [0, 1, 2, 2]
+    blocker = found.blocker(1, 0)
+    assert (blocker.first, blocker.second, blocker.blocker) == (0, 1, 2)
+    weights = dict(zip(blocker.rows.tolist(), blocker.weights.tolist(), strict=True))
+    assert weights == pytest.approx({0: 0.75, 1: 0.25}, abs=1e-6)
+    assert blocker.blocker_rows.tolist() == [2]
+
+
+def test_a_conflict_is_blocked_by_its_twin() -> None:
+    found = cluster([[0.0], [5.0], [0.0], [6.0]], list("aaba"))
+    for pair in ((0, 1),):
+        blocker = found.blocker(*pair)
+        assert (blocker.rows.tolist(), blocker.blocker_rows.tolist()) == ([0], [2])
+        assert blocker.blocker == found.assignments[2]
+
+
+@pytest.mark.parametrize("pair", [(0, 2), (1, 1), (-1, 0), (0, 9)])
+def test_only_two_clusters_of_one_label_have_a_blocker(pair: tuple[int, int]) -> None:
+    found = cluster([[0.0, 0.0], [2.0, 0.0], [1.0, 0.0]], list("aab"))
+    first, second = sorted(pair)
+    text = f"clusters {first} and {second}: expected two different clusters of one label, below 3"
+    with pytest.raises(InputError, match=text):
+        found.blocker(*pair)
+
+
+# Identical points
+
+
+def test_conflicts_stay_alone_and_still_block_others() -> None:
+    found = cluster([[-1.0], [0.0], [0.0], [1.0], [0.0], [0.0]], list("aabaab"))
+    assert found.assignments.tolist() == [0, 1, 2, 3, 4, 5]
+    assert found.conflicts.tolist() == [1, 2, 4, 5]
+
+
+def test_a_conflict_blocks_a_third_label() -> None:
+    X, y = [[-1.0, 0.0], [1.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 5.0]], list("ccaba")
+    found = cluster(X, y)
+    assert found.assignments.tolist() == [0, 1, 2, 3, 4]
+    assert found.blocker(0, 1).blocker_rows.tolist() in ([2], [3])
+
+
+def test_a_conflict_beside_a_hull_does_not_block_it() -> None:
+    X, y = [[-1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]], list("aaab")
+    found = cluster(X, y)
+    assert found.assignments.tolist() == [0, 0, 1, 2]
+
+
+def test_an_overlap_at_the_start_does_not_end_in_one_cluster_for_each_label() -> None:
+    X, y = [[0.0], [0.0], [10.0], [11.0], [20.0], [21.0], [30.0]], list("abaabba")
+    found = cluster(X, y)
+    assert found.assignments.tolist() == [0, 1, 2, 2, 3, 3, 4]
+
+
+def test_where_all_points_are_identical_each_is_alone() -> None:
+    X, y = np.full((9, 4), 0.1), np.repeat([1, 2, 3], 3)
+    found = cluster(X, y)
+    assert found.assignments.tolist() == list(range(9))
+    assert found.conflicts.tolist() == list(range(9))
+    assert (found.radius, found.n_undecided, found.is_linear) == (0.0, 0, False)
+    assert len(list(found.blockers())) == 9
+
+
+def test_where_all_points_are_identical_one_label_is_one_cluster() -> None:
+    found = cluster(np.full((9, 4), 0.1), np.ones(9, int))
+    assert found.assignments.tolist() == [0] * 9
+    assert found.is_linear
+    assert len(found.conflicts) == 0
+
+
+def test_identical_points_of_one_label_are_in_one_cluster() -> None:
+    X, y = random_space(120, 3, 3)
+    X[60:] = X[:60]
+    y[60:] = y[:60]
+    found = cluster(X, y)
+    assert found.assignments[60:].tolist() == found.assignments[:60].tolist()
+
+
+def test_zeros_of_both_signs_are_in_conflict() -> None:
+    assert cluster([[0.0, 1.0], [-0.0, 1.0]], ["a", "b"]).conflicts.tolist() == [0, 1]
+
+
+# Tau
+
+
+def close_pair(gap: float) -> tuple[Points, NDArray[Any], float]:
+    """Two far labels, and a row of b that is `gap` radii from a row of a, both outside of all else."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((40, 3)) + np.repeat([[0.0, 0, 0], [20, 0, 0]], 20, axis=0)
+    y = np.repeat(["a", "b"], 20)
+    X[[0, 20]] = [10.0, 30.0, 0.0]
+    X[20, 0] += gap * rms_radius(X)
+    return X, y, rms_radius(X)
+
+
+def test_points_of_two_labels_within_tau_of_each_other_never_merge() -> None:
+    X, y, _ = close_pair(5e-7)
+    found = cluster(X, y)
+    assert found.sizes[found.assignments[[0, 20]]].tolist() == [1, 1]
+    assert found.n_clusters == 4
+    assert found.conflicts.tolist() == []
+    check_witnesses(X, cluster(X, y))
+
+
+def test_points_of_two_labels_just_beyond_tau_merge_with_their_own() -> None:
+    X, y, _ = close_pair(2e-6)
+    assert cluster(X, y).is_linear
+
+
+@pytest.mark.parametrize("tau", [1e-9, 1e-3, 0.4])
+def test_tau_is_honoured_and_carried(tau: float) -> None:
+    for factor, linear in ((0.5, False), (2.0, True)):
+        X, y, radius = close_pair(factor * tau)
+        found = cluster(X, y, tau=tau)
+        assert found.tau == tau
+        assert found.radius == pytest.approx(radius)
+        assert found.is_linear == linear
+
+
+def test_hulls_that_only_touch_meet() -> None:
+    X, y = [[0.0, 0.0], [2.0, 0.0], [1.0, 0.0], [1.0, 4.0]], list("aabb")
+    assert cluster(X, y).assignments.tolist() == [0, 1, 2, 2]
+
+
+# The same answer always
+
+
+@pytest.mark.parametrize(("n", "d", "labels"), [(300, 6, 3), (400, 2, 2), (200, 40, 5)])
+def test_the_number_of_threads_changes_nothing(n: int, d: int, labels: int) -> None:
+    X, y = random_space(n, d, labels)
+    one, *others = (cluster(X, y, threads=threads) for threads in (1, 2, 4))
+    for other in others:
+        assert other.assignments.tolist() == one.assignments.tolist()
+        assert other.merges.tolist() == one.merges.tolist()
+        assert other.whole == one.whole
+        assert other.conflicts.tolist() == one.conflicts.tolist()
+
+
+@pytest.mark.xfail(strict=True, reason="with more threads another cluster may be found in the way first")
+def test_the_number_of_threads_does_not_change_the_blockers() -> None:
+    X, y = random_space(400, 2, 2)
+    one, *others = (list(cluster(X, y, threads=threads).blockers()) for threads in (1, 2, 4))
+    for other in others:
+        for a, b in zip(one, other, strict=True):
+            assert (a.first, a.second, a.blocker) == (b.first, b.second, b.blocker)
+            assert a.rows.tolist() == b.rows.tolist()
+            assert a.weights.tolist() == b.weights.tolist()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_rows_changes_nothing_for_points_in_general_position(seed: int) -> None:
+    X, y = random_space(300, 5, 3, seed)
+    order = np.random.default_rng(seed).permutation(len(X))
+    back = np.empty(len(X), int)
+    back[order] = assignments(X[order], y[order])
+    assert groups(back.tolist()) == groups(assignments(X, y))
+
+
+def test_a_second_run_gives_the_same() -> None:
+    X, y = random_space()
+    assert assignments(X, y) == assignments(X.copy(), y.copy())
+
+
+def test_the_input_is_left_as_it_was() -> None:
+    X, y = random_space(60, 3)
+    before = X.copy(), y.copy()
+    cluster(X, y)
+    assert X.tolist() == before[0].tolist()
+    assert y.tolist() == before[1].tolist()
+
+
+@pytest.mark.parametrize("order", ["C", "F", "strided"])
+def test_the_layout_in_memory_changes_nothing(order: str) -> None:
+    X, y = random_space(100, 4)
+    laid = np.repeat(X, 2, axis=1)[:, ::2] if order == "strided" else np.array(X, order=order)
+    assert assignments(laid, y) == assignments(X, y)
+
+
+# Shapes and numbers of every kind
+
+
+def test_one_label_is_one_cluster() -> None:
+    found = cluster(np.random.default_rng(0).standard_normal((50, 3)), ["only"] * 50)
+    assert found.assignments.tolist() == [0] * 50
+    assert (found.whole, found.is_linear, found.n_undecided) == (("only",), True, 0)
+    assert list(found.blockers()) == []
+
+
+def test_one_point_is_one_cluster() -> None:
+    found = cluster([[3.0, 4.0]], ["a"])
+    assert (found.assignments.tolist(), found.n_clusters, found.radius) == ([0], 1, 0.0)
+
+
+def test_labels_with_one_point_are_clusters_and_block_others() -> None:
+    found = cluster([[0.0], [1.0], [2.0], [9.0]], ["a", "lone", "a", "other"])
+    assert found.assignments.tolist() == [0, 1, 2, 3]
+    assert found.blocker(0, 2).blocker == 1
+
+
+def test_fewer_points_than_dimensions_are_linear_whatever_the_labels() -> None:
+    rng = np.random.default_rng(1)
+    found = cluster(rng.standard_normal((100, 150)), rng.integers(0, 4, 100))
+    assert found.is_linear
+    assert found.n_undecided == 0
+
+
+def test_on_a_line_the_clusters_are_the_runs() -> None:
+    rng = np.random.default_rng(2)
+    y = rng.integers(0, 3, 200)
+    runs = np.r_[0, np.cumsum(np.diff(y) != 0)]
+    X = np.sort(rng.random(200))[:, None]
+    assert groups(assignments(X, y)) == groups(runs.tolist())
+
+
+def test_constant_columns_change_nothing() -> None:
+    X, y = random_space(150, 3)
+    wider = np.c_[np.full(len(X), 0.1), X, np.full(len(X), -1e3)]
+    assert assignments(wider, y) == assignments(X, y)
+
+
+@pytest.mark.parametrize("offset", [1e3, 2.0**20, -(2.0**30)])
+def test_a_common_offset_changes_nothing(offset: float) -> None:
+    X, y = random_space(150, 3)
+    X = np.round(X * 2**20) / 2**20  # so that the offset costs no digits
+    assert assignments(X + offset, y) == assignments(X, y)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.int16])
+def test_numbers_of_any_kind_are_taken_at_their_value(kind: type) -> None:
+    X, y = random_space(80, 2)
+    X = (X * 20).astype(kind)
+    found = cluster(X, y)
+    assert found.assignments.tolist() == cluster(X.astype(np.float64), y).assignments.tolist()
+    assert found.n_undecided == 0
+
+
+@pytest.mark.parametrize("power", [-1060, -996, 996])
+def test_a_power_of_two_changes_nothing(power: int) -> None:
+    X, y = SETS["midpoints-0"]  # halves of whole numbers: exact among denormals too
+    assert assignments(np.ldexp(X, power), y) == assignments(X, y)
+
+
+def test_columns_of_very_different_scales_are_clustered() -> None:
+    X, y = random_space(26, 3, 2)
+    found = cluster(X * [1e9, 1.0, 1.0], y)
+    assert found.n_undecided == 0
+    assert found.assignments.tolist() == plain_cluster(X * [1e9, 1.0, 1.0], y).assignments.tolist()
+
+
+@pytest.mark.parametrize(("n", "d"), [(300, 8), (120, 2), (400, 40)])
+def test_labels_by_chance_are_decided(n: int, d: int) -> None:
+    rng = np.random.default_rng([n, d])
+    X, y = rng.standard_normal((n, d)), rng.integers(0, 5, n)
+    found = cluster(X, y)
+    assert found.n_undecided == 0
+    assert audit(X, y, found).clean
+
+
+@pytest.mark.parametrize("d", [2, 6, 30])
+@pytest.mark.parametrize("gap", [1e-8, 1e-7, 1e-5, 1e-4])
+def test_labels_that_nearly_touch_are_linear_exactly_beyond_tau(gap: float, d: int) -> None:
+    rng = np.random.default_rng(d)
+    X = rng.standard_normal((400, d))
+    y = np.repeat([0, 1], 200)
+    X[100:200] = -X[:100]
+    X[200:300] = -X[300:]  # both faces have their middle at the origin
+    X[:, 0] = np.where(y, 1.0, -1.0) * np.where(np.arange(400) % 100 < 50, 0.0, rng.random(400))
+    X /= rms_radius(X)
+    X[y == 1, 0] += gap
+    found = cluster(X @ rotation(rng, d), y)
+    assert found.n_undecided == 0
+    assert found.is_linear == (gap > 1e-6)
+
+
+# Labels
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (["Nomen", "動詞", "Nomen", "ünï"], ("Nomen", "ünï", "動詞")),
+        ([True, False, True, True], (False, True)),
+        ([2.0, -1.0, 2.0, 7.0], (-1.0, 2.0, 7.0)),
+        (np.array([3, 1, 3, 2], dtype=np.uint8), (1, 2, 3)),
+        (np.array(["b", "a", "b", "c"], dtype=object), ("a", "b", "c")),
+        (np.array([3, 1, 3, 2], dtype=object), (1, 2, 3)),
+        ([b"x", b"y", b"x", b"x"], (b"x", b"y")),
+        (["", " ", "", "a"], ("", " ", "a")),
+    ],
+)
+def test_labels_keep_their_values_and_are_sorted(labels: Any, expected: tuple[object, ...]) -> None:
+    found = cluster([[0.0], [5.0], [1.0], [9.0]], labels)
+    assert found.labels == expected
+    assert [found.cluster_labels[number] for number in found.assignments] == list(labels)
+
+
+MIXED = np.array(["a", 1, "b"], dtype=object)
+
+
+@pytest.mark.parametrize(
+    ("labels", "text"),
+    [
+        (["a", "b"], r"y has shape \(2,\); expected one label for each of the 3 rows of X"),
+        ([["a"], ["b"], ["c"]], r"y has shape \(3, 1\); expected one label for each of the 3 rows"),
+        ("abc", r"y has shape \(\); expected one label for each of the 3 rows"),
+        (MIXED, "y mixes labels of different types: 'a' at row 0, 1 at row 1; expected all strings or all numbers"),
+        (np.array([1, 2, 2.5], dtype=object), "y mixes labels of different types: 1 at row 0, 2.5 at row 2"),
+        (["a", None, "b"], "y mixes labels of different types: 'a' at row 0, None at row 1"),
+        ([None, None, None], "y holds values of type NoneType; expected strings or whole numbers as labels"),
+        (np.array([np.nan, np.nan, np.nan], dtype=object), "y holds nan at row 0; expected a label for every row"),
+        ([0.0, np.nan, 1.0], "y holds nan at row 1; expected a label for every row"),
+        ([0.0, 1.0, np.inf], "y holds inf at row 2; expected a label for every row"),
+        ([0.0, 1.5, 1.0], "y holds 1.5 at row 1; expected labels: strings or whole numbers"),
+        ([1j, 0, 1], "y holds values of type complex128; expected strings, integers or booleans as labels"),
+    ],
+)
+def test_what_is_no_label_is_refused(labels: Any, text: str) -> None:
+    with pytest.raises(InputError, match=text):
+        cluster([[0.0], [1.0], [2.0]], labels)
+
+
+@pytest.mark.xfail(strict=True, reason="np.asarray turns a mixed list into strings, so 1 and '1' become one label")
+@pytest.mark.parametrize("labels", [[1, "1", "a"], ["a", float("nan"), "b"], [True, "True", "a"]])
+def test_a_list_of_labels_of_mixed_types_is_refused(labels: list[Any]) -> None:
+    with pytest.raises(InputError, match="y mixes labels of different types"):
+        cluster([[0.0], [1.0], [2.0]], labels)
+
+
+@pytest.mark.xfail(strict=True, raises=ValueError, reason="numpy's own ValueError for ragged lists is not caught")
+def test_labels_that_are_lists_of_different_lengths_are_refused() -> None:
+    ragged = np.empty(3, dtype=object)
+    ragged[:] = [(1,), (1, 2), (3,)]
+    with pytest.raises(InputError, match="y"):
+        cluster([[0.0], [1.0], [2.0]], ragged)
+
+
+@pytest.mark.parametrize(
+    ("X", "options", "text"),
+    [
+        ([[0.0, 1.0], [np.inf, 0.0]], {}, "X holds inf at row 1, column 0, and in 1 of 2 rows in all"),
+        ([0.0, 1.0], {}, r"X has shape \(2,\); expected two dimensions"),
+        (np.zeros((0, 3)), {}, r"X has shape \(0, 3\); expected at least one point"),
+        ([[1j], [0j]], {}, "X holds complex numbers; expected real numbers"),
+        (np.array([["a"], ["b"]], dtype=object), {}, "X holds values of type object; expected real numbers"),
+        ([[0.0], [1.0]], {"tau": 2.0}, "tau is 2.0; expected a part of the RMS radius"),
+        ([[0.0], [1.0]], {"threads": 0}, "threads is 0; expected at least 1"),
+    ],
+)
+def test_what_cannot_be_clustered_is_refused(X: Any, options: dict[str, Any], text: str) -> None:
+    with pytest.raises(InputError, match=text):
+        cluster(X, ["a", "b"], **options)
+
+
+# Progress
+
+
+class Hurried:
+    """The compiled library, its greedy interrupted after every step."""
+
+    def __init__(self) -> None:
+        self.library = kernels.library()
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "greedy_run":
+            return lambda greedy, _: self.library.greedy_run(greedy, 0.0)
+        return getattr(self.library, name)
+
+
+def reports(monkeypatch: pytest.MonkeyPatch) -> tuple[list[tuple[int, int]], Clustering, Clustering]:
+    X, y = random_space(600, 4, 3)
+    X[y == 2] += 50  # a label that never takes part in the greedy
+    plain = cluster(X, y)
+    hurried, seen = Hurried(), []
+    monkeypatch.setattr(kernels, "library", lambda: hurried)
+    return seen, plain, cluster(X, y, progress=lambda done, total: seen.append((done, total)))
+
+
+def test_progress_is_reported_and_never_falls(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, plain, watched = reports(monkeypatch)
+    assert len(seen) > 3
+    assert all(0 <= done <= total for done, total in seen)
+    shares = [round(done / total, 2) for done, total in seen]
+    assert shares == sorted(shares)
+    assert watched.assignments.tolist() == plain.assignments.tolist()
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="the total falls from all rows to those of the labels that meet something, once the greedy starts",
+)
+def test_the_total_of_the_progress_does_not_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, _, _ = reports(monkeypatch)
+    assert len({total for _, total in seen}) == 1
+
+
+# Any small sets of whole numbers
+
+
+@st.composite
+def whole_spaces(draw: st.DrawFn) -> tuple[NDArray[Any], NDArray[Any]]:
+    n, d = draw(st.integers(1, 16)), draw(st.integers(1, 5))
+    X = draw(arrays(np.int64, (n, d), elements=st.integers(-3, 3)))
+    return X, draw(arrays(np.int64, n, elements=st.integers(0, 3)))
+
+
+@given(whole_spaces())
+@settings(max_examples=40, deadline=None, derandomize=True)
+def test_clusters_of_whole_numbers_pass_the_audit(space: tuple[NDArray[Any], NDArray[Any]]) -> None:
+    X, y = space
+    found = cluster(X, y)
+    assert found.n_undecided == 0
+    assert [found.cluster_labels[number] for number in found.assignments] == y.tolist()
+    assert audit(X, y, found).problems == ()
+
+
+@given(whole_spaces())
+@settings(max_examples=30, deadline=None, derandomize=True)
+def test_clusters_of_whole_numbers_have_witnesses_and_a_history(space: tuple[NDArray[Any], NDArray[Any]]) -> None:
+    X, y = space
+    found = cluster(X, y)
+    check_witnesses(X, found)
+    replay(X, y, found)

@@ -1,0 +1,331 @@
+"""Distances of clusters and labels: against brute force, against scipy, and as geometry promises."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.spatial.distance import pdist
+
+from closerlook.errors import InputError
+from closerlook.geometry import Clustering, cluster, cluster_distances, inside_distances, label_distances
+from tests.geometry.plain import plain_distance, rms_radius
+from tests.geometry.test_twin import SETS, rotation
+
+Points = NDArray[np.float64]
+
+SOME = [
+    *("blobs-3d-0", "touching_blobs-2d-0", "random_labels-3d-0", "random_labels-4d-0", "grid-2d-0", "repeated-2d-0"),
+    *("collinear-5d-0", "rings-2d-0", "far_away-2d-0", "single_points-0", "nearly_identical-0", "half_precision-2d-0"),
+]
+each_set = pytest.mark.parametrize("name", SOME)
+
+
+@cache
+def of_set(name: str) -> Clustering:
+    return cluster(*SETS[name])
+
+
+@cache
+def brute_force(name: str) -> Points:
+    """(k, k) the plain distances of all clusters of different labels; NaN for those of one label."""
+    X, found = SETS[name][0].astype(np.float64), of_set(name)
+    members, codes = found.members(), found.cluster_codes
+    table = np.full((found.n_clusters, found.n_clusters), np.nan)
+    np.fill_diagonal(table, 0.0)
+    for a, b in combinations(range(found.n_clusters), 2):
+        if codes[a] != codes[b]:
+            apart = (X[members[a]][:, None] != X[members[b]]).any()
+            table[a, b] = table[b, a] = plain_distance(X[members[a]], X[members[b]]) if apart else 0.0
+    return table
+
+
+def brute_force_labels(name: str, statistic: str, min_points: int = 1) -> Points:
+    table, found = brute_force(name), of_set(name)
+    labels = np.zeros((found.n_labels, found.n_labels))
+    kept = found.sizes >= min_points
+    for i, j in np.argwhere(~np.eye(found.n_labels, dtype=bool)):
+        part = table[np.ix_((found.cluster_codes == i) & kept, (found.cluster_codes == j) & kept)]
+        reduce = np.mean if statistic == "mean" else np.min
+        labels[i, j] = reduce(part) if part.size else np.nan
+    for i in range(found.n_labels):
+        if not kept[found.cluster_codes == i].any():
+            labels[i, i] = np.nan
+    return labels
+
+
+# Clusters
+
+
+@each_set
+def test_distances_of_clusters_are_those_of_the_plain_twin(name: str) -> None:
+    X, _ = SETS[name]
+    found = cluster_distances(X, of_set(name))
+    expected = brute_force(name)
+    close = {"rel": 1e-5, "abs": 1e-6 * found.radius, "nan_ok": True}
+    assert found.matrix() == pytest.approx(expected, **close)
+    for a, b in np.argwhere(~np.isnan(expected)):
+        lower, upper = found.between(a, b)
+        assert 0 <= lower <= upper
+        assert lower <= expected[a, b] * (1 + 1e-6) + 1e-12 * found.radius
+        assert upper >= expected[a, b] * (1 - 1e-6) - 1e-12 * found.radius
+
+
+@pytest.mark.parametrize("gap", [0.2, 1e-3, 1e-6])
+def test_intervals_are_as_narrow_as_asked_for(gap: float) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 6, 300)
+    X = rng.standard_normal((300, 20)) + 5 * rng.standard_normal((6, 20))[y]
+    found = cluster_distances(X, cluster(X, y), gap=gap)
+    apart = ~np.isnan(found.upper)
+    assert (found.upper - found.lower <= gap * found.upper * (1 + 1e-6) + 1e-12)[apart].all()
+    fine = cluster_distances(X, cluster(X, y), gap=1e-9)
+    assert (found.lower <= fine.upper)[apart].all()
+    assert (found.upper >= fine.lower)[apart].all()
+
+
+def test_clusters_of_one_label_have_no_distance() -> None:
+    X, y = [[0.0], [1.0], [2.0]], list("aba")
+    matrix = cluster_distances(X, cluster(X, y)).matrix()
+    assert matrix == pytest.approx(np.array([[0, 1, np.nan], [1, 0, 1], [np.nan, 1, 0]]), nan_ok=True)
+
+
+def test_the_radius_is_that_of_the_space() -> None:
+    X, y = SETS["touching_blobs-3d-0"]
+    assert cluster_distances(X, cluster(X, y)).radius == pytest.approx(rms_radius(X))
+
+
+def test_clusters_of_fewer_points_are_left_out_and_listed() -> None:
+    X, _ = SETS["random_labels-3d-0"]
+    clustering = of_set("random_labels-3d-0")
+    found = cluster_distances(X, clustering, min_points=5)
+    small = np.flatnonzero(clustering.sizes < 5)
+    assert 0 < len(small) < clustering.n_clusters
+    assert found.left_out.tolist() == small.tolist()
+    assert found.min_points == 5
+    assert all(np.isnan(found.between(int(number), 0)).all() for number in small)
+    assert found.matrix() == pytest.approx(without(brute_force("random_labels-3d-0"), small), rel=1e-5, nan_ok=True)
+
+
+def without(table: Points, clusters: NDArray[np.int64]) -> Points:
+    table = table.copy()
+    table[clusters], table[:, clusters] = np.nan, np.nan
+    np.fill_diagonal(table, 0.0)
+    return table
+
+
+def test_two_rows_in_conflict_are_at_distance_zero() -> None:
+    X, y = [[1.0, 1.0], [1.0, 1.0], [4.0, 5.0]], list("aba")
+    found = cluster_distances(X, cluster(X, y))
+    assert found.between(0, 1) == (0.0, 0.0)
+    assert found.between(1, 2) == pytest.approx((5.0, 5.0))
+
+
+def test_where_all_points_are_one_all_distances_are_zero() -> None:
+    X, y = np.full((4, 3), 0.1), list("abab")
+    labels = label_distances(cluster_distances(X, cluster(X, y)))
+    assert labels.values.tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    assert labels.relative.tolist() == [[0.0, 0.0], [0.0, 0.0]]
+
+
+# Labels
+
+
+@each_set
+@pytest.mark.parametrize("statistic", ["mean", "min"])
+@pytest.mark.parametrize("min_points", [1, 4])
+def test_distances_of_labels_are_those_over_their_clusters(name: str, statistic: Any, min_points: int) -> None:
+    X, _ = SETS[name]
+    found = label_distances(cluster_distances(X, of_set(name), min_points=min_points), statistic=statistic)
+    expected = brute_force_labels(name, statistic, min_points)
+    assert found.values == pytest.approx(expected, rel=1e-5, abs=1e-6 * found.radius, nan_ok=True)
+    assert (found.labels, found.statistic, found.min_points) == (of_set(name).labels, statistic, min_points)
+    known = ~np.isnan(expected)
+    assert (found.lower <= found.values)[known].all()
+    assert (found.values <= found.upper)[known].all()
+    assert (np.isnan(found.lower) == np.isnan(expected)).all()
+
+
+@each_set
+def test_the_table_of_labels_is_symmetric_with_zeros_on_the_diagonal(name: str) -> None:
+    X, _ = SETS[name]
+    found = label_distances(cluster_distances(X, of_set(name)))
+    assert found.values == pytest.approx(found.values.T, rel=1e-14)
+    assert np.diag(found.values).tolist() == [0.0] * len(found.labels)
+    assert found.separable == of_set(name).is_linear
+    assert found.left_out == {}
+
+
+def test_relative_distances_are_in_radii() -> None:
+    X, _ = SETS["blobs-3d-0"]
+    found = label_distances(cluster_distances(X, of_set("blobs-3d-0")))
+    assert found.relative == pytest.approx(found.values / rms_radius(X))
+
+
+def lonely() -> tuple[list[list[float]], list[str]]:
+    """a has three points, b two at 10 and one at 3 between points of a, c one point."""
+    return [[0.0], [1.0], [6.0], [10.0], [11.0], [3.0], [20.0]], list("aaabbbc")
+
+
+def test_a_label_without_clusters_that_are_large_enough_has_no_distances() -> None:
+    X, y = lonely()
+    found = label_distances(cluster_distances(X, cluster(X, y), min_points=2))
+    nan = np.nan
+    assert found.values == pytest.approx(np.array([[0, 9, nan], [9, 0, nan], [nan, nan, nan]]), rel=1e-6, nan_ok=True)
+    assert found.left_out == {"a": 1, "b": 1, "c": 1}
+    assert found.nearest()[:2] == [("a", "b", pytest.approx(9)), ("b", "a", pytest.approx(9))]
+    label, other, distance = found.nearest()[2]
+    assert (label, other) == ("c", None)
+    assert np.isnan(distance)
+    assert found.minimum() == pytest.approx([9, 9, nan], nan_ok=True)
+
+
+def test_mean_and_minimum_are_those_worked_out_by_hand() -> None:
+    X, y = lonely()
+    distances = cluster_distances(X, cluster(X, y))  # a: 0 to 1, 6; b: 10 to 11, 3; c: 20
+    mean, least = (label_distances(distances, statistic=statistic) for statistic in ("mean", "min"))
+    assert mean.values == pytest.approx(np.array([[0, 4.5, 16.5], [4.5, 0, 13], [16.5, 13, 0]]), rel=1e-6)
+    assert least.values == pytest.approx(np.array([[0, 2, 14], [2, 0, 9], [14, 9, 0]]), rel=1e-6)
+    assert not mean.separable
+
+
+def test_the_nearest_label_is_the_one_at_the_least_distance() -> None:
+    X, y = [[0.0], [3.0], [7.0], [100.0]], list("dcba")
+    found = label_distances(cluster_distances(X, cluster(X, y)))
+    assert [(label, other) for label, other, _ in found.nearest()] == [("a", "b"), ("b", "c"), ("c", "d"), ("d", "c")]
+    assert found.minimum() == pytest.approx([93, 4, 3, 3])
+
+
+def test_one_label_has_no_nearest_one() -> None:
+    X = [[0.0], [1.0]]
+    found = label_distances(cluster_distances(X, cluster(X, ["a", "a"])))
+    assert found.values.tolist() == [[0.0]]
+    assert found.nearest()[0][:2] == ("a", None)
+    assert np.isnan(found.minimum()).all()
+
+
+def test_many_rows_in_conflict_count_each_in_the_mean() -> None:
+    X, y = [[0.0], [0.0], [0.0], [0.0], [8.0]], list("aaabb")
+    found = label_distances(cluster_distances(X, cluster(X, y)))  # a: three single rows; b: one there, one at 8
+    assert found.values[0, 1] == pytest.approx(4.0, rel=1e-6)
+    least = label_distances(cluster_distances(X, cluster(X, y)), statistic="min")
+    assert least.values[0, 1] == 0.0
+
+
+# Inside
+
+
+@each_set
+def test_inside_distances_are_those_of_scipy(name: str) -> None:
+    X, _ = SETS[name]
+    found = inside_distances(X, of_set(name))
+    for number, rows in enumerate(of_set(name).members()):
+        pairs = pdist(X[rows].astype(np.float64)) if len(rows) > 1 else np.zeros(1)
+        assert found.mean[number] == pytest.approx(pairs.mean(), rel=1e-9, abs=1e-9 * found.radius)
+        assert found.maximum[number] == pytest.approx(pairs.max(), rel=1e-9, abs=1e-9 * found.radius)
+    assert found.radius == pytest.approx(rms_radius(X), rel=1e-9)
+
+
+def test_inside_distances_of_near_duplicates_far_from_the_origin_keep_their_digits() -> None:
+    rng = np.random.default_rng(1)
+    X = np.repeat(rng.standard_normal((3, 4)), 30, axis=0) + 2.0**-24 * rng.integers(-8, 9, (90, 4))
+    X = np.round(X * 2**24) / 2**24  # so that the offset costs no digits
+    found = inside_distances(X + 2.0**20, cluster(X + 2.0**20, ["a"] * 90))
+    assert found.mean == pytest.approx([pdist(X).mean()], rel=1e-9)
+    X = X[:30]  # nothing but the near-duplicates
+    found = inside_distances(X + 2.0**20, cluster(X + 2.0**20, ["a"] * 30))
+    assert found.mean == pytest.approx([pdist(X).mean()], rel=1e-9)
+    assert found.maximum == pytest.approx([pdist(X).max()], rel=1e-9)
+
+
+def test_inside_distances_of_a_narrow_cluster_keep_their_digits() -> None:
+    X = np.random.default_rng(3).standard_normal((60, 3))
+    X[:30] = 5 + 1e-4 * X[:30]  # far from the mean of the space, too wide to count as duplicates
+    found = inside_distances(X, cluster(X, np.repeat(["a", "b"], 30)))
+    assert found.mean[0] == pytest.approx(pdist(X[:30]).mean(), rel=1e-11)
+
+
+def test_inside_distances_of_a_cluster_larger_than_a_block_are_those_of_scipy() -> None:
+    X = np.random.default_rng(2).standard_normal((1500, 3))
+    X[::7] = X[0]
+    found = inside_distances(X, cluster(X, np.zeros(1500, int)))
+    assert found.mean == pytest.approx([pdist(X).mean()], rel=1e-12)
+    assert found.maximum == pytest.approx([pdist(X).max()], rel=1e-12)
+
+
+def test_a_single_row_has_no_extent() -> None:
+    found = inside_distances([[5.0, 5.0], [1.0, 2.0]], cluster([[5.0, 5.0], [1.0, 2.0]], ["a", "b"]))
+    assert found.mean.tolist() == found.maximum.tolist() == [0.0, 0.0]
+
+
+# What geometry promises
+
+
+MOVES = {
+    "rotation": (lambda X: X @ rotation(np.random.default_rng(5), X.shape[1]), 1.0),
+    "translation": (lambda X: X + 100.0, 1.0),
+    "shrinking": (lambda X: X * 1e-7, 1e-7),
+    "stretching": (lambda X: X * 3e7, 3e7),
+    "denormals": (lambda X: X * 1e-303, 1e-303),
+}
+
+
+@pytest.mark.parametrize("move", MOVES)
+@pytest.mark.parametrize("name", ["touching_blobs-3d-0", "random_labels-4d-0", "blobs-8d-0"])
+def test_distances_move_with_the_space(name: str, move: str) -> None:
+    X, y = SETS[name]
+    change, factor = MOVES[move]
+    moved = change(X)
+    clustering, moved_clustering = of_set(name), cluster(moved, y)
+    before = label_distances(cluster_distances(X, clustering))
+    after = label_distances(cluster_distances(moved, moved_clustering))
+    assert after.values == pytest.approx(before.values * factor, rel=1e-5, abs=0)
+    assert after.relative == pytest.approx(before.relative, rel=1e-5, abs=0)
+    inside, moved_inside = inside_distances(X, clustering), inside_distances(moved, moved_clustering)
+    assert moved_inside.mean == pytest.approx(inside.mean * factor, rel=1e-9, abs=0)
+
+
+def test_the_number_of_threads_changes_nothing() -> None:
+    X, _ = SETS["crowded-0"]
+    clustering = cluster(*SETS["crowded-0"])
+    one, three = (cluster_distances(X, clustering, threads=threads) for threads in (1, 3))
+    assert np.array_equal(one.lower, three.lower, equal_nan=True)
+    assert np.array_equal(one.upper, three.upper, equal_nan=True)
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "text"),
+    [
+        (29, {}, "X has 29 rows; expected the 30 that were clustered"),
+        (30, {"min_points": 0}, "min_points is 0; expected at least 1"),
+        (30, {"gap": 0.0}, "gap is 0.0; expected a relative gap between 0 and 1"),
+        (30, {"gap": 1.0}, "gap is 1.0; expected a relative gap between 0 and 1"),
+        (30, {"threads": 0}, "threads is 0; expected at least 1"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(rows: int, options: dict[str, Any], text: str) -> None:
+    X, _ = SETS["touching_blobs-2d-0"]
+    with pytest.raises(InputError, match=text):
+        cluster_distances(X[:rows], of_set("touching_blobs-2d-0"), **options)
+
+
+def test_an_unknown_statistic_is_refused() -> None:
+    X, _ = SETS["touching_blobs-2d-0"]
+    distances = cluster_distances(X, of_set("touching_blobs-2d-0"))
+    with pytest.raises(InputError, match="statistic is 'median'; expected 'mean' or 'min'"):
+        label_distances(distances, statistic="median")  # type: ignore[arg-type]
+
+
+@pytest.mark.xfail(strict=True, reason="inside_distances() does not compare the number of rows with the clustering's")
+@pytest.mark.parametrize("rows", [2, 4])
+def test_inside_distances_of_other_rows_are_refused(rows: int) -> None:
+    found = cluster([[0.0], [1.0], [2.0]], list("aab"))
+    with pytest.raises(InputError, match=f"X has {rows} rows; expected the 3 that were clustered"):
+        inside_distances(np.zeros((rows, 1)), found)

@@ -1,0 +1,104 @@
+"""The edge of the compiled code: threads, a library that is missing, certificates that were not asked for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from closerlook.errors import InputError, WorkError
+from closerlook.geometry import kernels, separate
+
+
+@pytest.mark.parametrize("threads", [0, -1])
+def test_fewer_threads_than_one_are_refused(threads: int) -> None:
+    with pytest.raises(InputError, match=f"threads is {threads}; expected at least 1"):
+        kernels.count_threads(threads)
+
+
+@pytest.mark.parametrize("threads", [1, 3, 64])
+def test_as_many_threads_as_asked_for_are_used(threads: int) -> None:
+    assert kernels.count_threads(threads) == threads
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system does not pin processes to cores")
+def test_by_default_there_is_a_thread_for_each_core_that_may_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 2, 5})
+    assert kernels.count_threads(None) == 3
+
+
+def test_where_cores_cannot_be_pinned_all_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 7)
+    assert kernels.count_threads(None) == 7
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert kernels.count_threads(None) == 1
+
+
+@pytest.fixture
+def forgotten() -> Iterator[None]:
+    """The library is loaded anew in the test, and once more after it."""
+    kernels.library.cache_clear()
+    yield
+    kernels.library.cache_clear()
+
+
+@pytest.mark.usefixtures("forgotten")
+def test_a_library_that_is_missing_is_one_clear_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(kernels, "LIBRARY", tmp_path / "kernels.so")
+    text = r"the compiled part of closerlook cannot be loaded \(.*kernels.so.*\); install the package again, with a C"
+    with pytest.raises(WorkError, match=text):
+        separate([[0.0]], [[1.0]])
+
+
+@pytest.mark.usefixtures("forgotten")
+def test_a_library_that_is_damaged_is_one_clear_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "kernels.so").write_bytes(b"no library")
+    monkeypatch.setattr(kernels, "LIBRARY", tmp_path / "kernels.so")
+    with pytest.raises(WorkError, match="the compiled part of closerlook cannot be loaded"):
+        kernels.library()
+
+
+@pytest.mark.usefixtures("forgotten")
+def test_the_library_is_loaded_once() -> None:
+    assert kernels.library() is kernels.library()
+
+
+def pairs_of_points() -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
+    Z = np.random.default_rng(0).standard_normal((200, 3))
+    groups = [np.arange(at, at + 4) for at in range(0, 200, 4)]
+    return Z, groups, np.array([(a, b) for a in range(50) for b in range(a + 1, 50)])
+
+
+def test_pairs_are_solved_alike_by_any_number_of_threads_and_in_any_company() -> None:
+    Z, groups, pairs = pairs_of_points()
+    one, three = (kernels.solve_pairs(Z, groups, pairs, tau=1e-6, slack=1e-14, threads=t) for t in (1, 3))
+    assert one.verdict.tolist() == three.verdict.tolist()
+    alone = [kernels.solve_pairs(Z, groups, pair[None], tau=1e-6, slack=1e-14).verdict[0] for pair in pairs[:100]]
+    assert one.verdict[:100].tolist() == alone
+    assert {kernels.SEPARABLE, kernels.OVERLAPPING} == set(one.verdict.tolist())
+
+
+def test_the_progress_of_pairs_ends_at_their_number() -> None:
+    Z, groups, pairs = pairs_of_points()
+    seen: list[tuple[int, int]] = []
+    kernels.solve_pairs(Z, groups, pairs, tau=1e-6, slack=1e-14, progress=lambda *report: seen.append(report))
+    assert seen == sorted(seen)
+    assert {total for _, total in seen} == {len(pairs)}
+    assert seen[-1] == (len(pairs), len(pairs))
+
+
+def test_no_pairs_have_no_verdicts() -> None:
+    Z, groups, _ = pairs_of_points()
+    assert len(kernels.solve_pairs(Z, groups, np.zeros((0, 2), int), tau=1e-6, slack=1e-14).verdict) == 0
+
+
+def test_certificates_are_there_only_where_asked_for() -> None:
+    Z, groups, pairs = pairs_of_points()
+    with pytest.raises(ValueError, match="certificates were not asked for"):
+        kernels.solve_pairs(Z, groups, pairs[:1], tau=1e-6, slack=1e-14).certificate(0)
+    found = kernels.solve_pairs(Z, groups, pairs[:1], tau=1e-6, slack=1e-14, certificates=True)
+    assert np.linalg.norm(found.certificate(0)[3]) == pytest.approx(1)
