@@ -268,3 +268,15 @@ SPECIAL: list[Callable[[Generator], X_and_y]] = [
     midpoints,
     crowded,
 ]
+
+
+def apart() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Two clouds in four dimensions whose hulls are apart."""
+    rng = np.random.default_rng(1)
+    return rng.standard_normal((30, 4)), rng.standard_normal((25, 4)) + 4
+
+
+def meeting() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Two clouds in four dimensions whose hulls meet."""
+    rng = np.random.default_rng(2)
+    return rng.standard_normal((30, 4)), rng.standard_normal((25, 4)) + 0.3

@@ -1,8 +1,7 @@
-"""The clusters: pure, disjoint, with a history that can be replayed and a reason for each pair that stays apart."""
+"""The clusters: pure, disjoint, with a history that can be replayed, and the same whatever does not matter."""
 
 from __future__ import annotations
 
-from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -13,31 +12,20 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from closerlook.errors import InputError
 from closerlook.geometry import Clustering, audit, cluster, kernels, separate
 from tests.geometry.plain import plain_cluster, rms_radius
-from tests.geometry.test_twin import SETS, groups, rotation
+from tests.geometry.test_blockers import check_witnesses, of_set, random_space
+from tests.geometry.test_twin import SETS, groups
 
 Points = NDArray[np.float64]
 
 each_set = pytest.mark.parametrize("name", [name for name in SETS if name.endswith("-0")])
 
 
-@cache
-def of_set(name: str) -> Clustering:
-    return cluster(*SETS[name])
-
-
 def assignments(X: Any, y: Any, **options: Any) -> list[int]:
     found = cluster(X, y, **options)
     assert found.n_undecided == 0
     return [int(number) for number in found.assignments]
-
-
-def random_space(n: int = 300, d: int = 6, labels: int = 3, seed: int = 0) -> tuple[Points, NDArray[Any]]:
-    rng = np.random.default_rng([n, d, labels, seed])
-    y = rng.integers(0, labels, n)
-    return rng.standard_normal((n, d)) + 0.5 * y[:, None], y
 
 
 # What the result says
@@ -140,67 +128,6 @@ def test_rows_that_coincide_merge_first_and_count_in_the_mean() -> None:
     assert cluster(X, y).whole == ("a", "b")
 
 
-# Why clusters stay apart
-
-
-@each_set
-def test_every_blocked_pair_has_a_witness_in_another_label(name: str) -> None:
-    check_witnesses(SETS[name][0], of_set(name))
-
-
-@pytest.mark.parametrize(("n", "d", "labels"), [(300, 6, 3), (300, 2, 2), (250, 20, 5), (150, 1, 3)])
-def test_every_blocked_pair_of_a_larger_space_has_a_witness(n: int, d: int, labels: int) -> None:
-    X, y = random_space(n, d, labels)
-    X[: n // 10] = X[n // 10 : 2 * (n // 10)]
-    check_witnesses(X, cluster(X, y))
-
-
-def check_witnesses(X: NDArray[Any], found: Clustering) -> None:
-    Z = np.asarray(X, dtype=np.float64)
-    Z = Z - Z.mean(axis=0)
-    same = [
-        (a, b) for a, b in combinations(range(found.n_clusters), 2) if found.cluster_codes[a] == found.cluster_codes[b]
-    ]
-    assert sorted(found.blocked_pairs()) == same
-    for blocker in found.blockers():
-        assert blocker.decided
-        assert found.cluster_codes[blocker.blocker] != found.cluster_codes[blocker.first]
-        assert set(found.assignments[blocker.rows].tolist()) <= {blocker.first, blocker.second}
-        assert set(found.assignments[blocker.blocker_rows].tolist()) == {blocker.blocker}
-        for weights in (blocker.weights, blocker.blocker_weights):
-            assert (weights >= 0).all()
-            assert weights.sum() == pytest.approx(1, abs=1e-9)
-        apart = blocker.weights @ Z[blocker.rows] - blocker.blocker_weights @ Z[blocker.blocker_rows]
-        assert np.linalg.norm(apart) <= found.tau * found.radius * (1 + 1e-6) + 1e-15 * np.abs(Z).max()
-
-
-def test_the_blocker_is_the_cluster_in_the_way() -> None:
-    found = cluster([[0.0, 0.0], [4.0, 0.0], [1.0, 0.0], [1.0, 7.0]], list("aabb"))
-    assert found.assignments.tolist() == [0, 1, 2, 2]
-    blocker = found.blocker(1, 0)
-    assert (blocker.first, blocker.second, blocker.blocker) == (0, 1, 2)
-    weights = dict(zip(blocker.rows.tolist(), blocker.weights.tolist(), strict=True))
-    assert weights == pytest.approx({0: 0.75, 1: 0.25}, abs=1e-6)
-    assert blocker.blocker_rows.tolist() == [2]
-
-
-def test_a_conflict_is_blocked_by_its_twin() -> None:
-    found = cluster([[0.0], [5.0], [0.0], [6.0]], list("aaba"))
-    for pair in ((0, 1),):
-        blocker = found.blocker(*pair)
-        assert (blocker.rows.tolist(), blocker.blocker_rows.tolist()) == ([0], [2])
-        assert blocker.blocker == found.assignments[2]
-
-
-@pytest.mark.parametrize("pair", [(0, 2), (1, 1), (-1, 0), (0, 9)])
-def test_only_two_clusters_of_one_label_have_a_blocker(pair: tuple[int, int]) -> None:
-    found = cluster([[0.0, 0.0], [2.0, 0.0], [1.0, 0.0]], list("aab"))
-    first, second = sorted(pair)
-    text = f"clusters {first} and {second}: expected two different clusters of one label, below 3"
-    with pytest.raises(InputError, match=text):
-        found.blocker(*pair)
-
-
 # Identical points
 
 
@@ -257,48 +184,6 @@ def test_zeros_of_both_signs_are_in_conflict() -> None:
     assert cluster([[0.0, 1.0], [-0.0, 1.0]], ["a", "b"]).conflicts.tolist() == [0, 1]
 
 
-# Tau
-
-
-def close_pair(gap: float) -> tuple[Points, NDArray[Any], float]:
-    """Two far labels, and a row of b that is `gap` radii from a row of a, both outside of all else."""
-    rng = np.random.default_rng(3)
-    X = rng.standard_normal((40, 3)) + np.repeat([[0.0, 0, 0], [20, 0, 0]], 20, axis=0)
-    y = np.repeat(["a", "b"], 20)
-    X[[0, 20]] = [10.0, 30.0, 0.0]
-    X[20, 0] += gap * rms_radius(X)
-    return X, y, rms_radius(X)
-
-
-def test_points_of_two_labels_within_tau_of_each_other_never_merge() -> None:
-    X, y, _ = close_pair(5e-7)
-    found = cluster(X, y)
-    assert found.sizes[found.assignments[[0, 20]]].tolist() == [1, 1]
-    assert found.n_clusters == 4
-    assert found.conflicts.tolist() == []
-    check_witnesses(X, cluster(X, y))
-
-
-def test_points_of_two_labels_just_beyond_tau_merge_with_their_own() -> None:
-    X, y, _ = close_pair(2e-6)
-    assert cluster(X, y).is_linear
-
-
-@pytest.mark.parametrize("tau", [1e-9, 1e-3, 0.4])
-def test_tau_is_honoured_and_carried(tau: float) -> None:
-    for factor, linear in ((0.5, False), (2.0, True)):
-        X, y, radius = close_pair(factor * tau)
-        found = cluster(X, y, tau=tau)
-        assert found.tau == tau
-        assert found.radius == pytest.approx(radius)
-        assert found.is_linear == linear
-
-
-def test_hulls_that_only_touch_meet() -> None:
-    X, y = [[0.0, 0.0], [2.0, 0.0], [1.0, 0.0], [1.0, 4.0]], list("aabb")
-    assert cluster(X, y).assignments.tolist() == [0, 1, 2, 2]
-
-
 # The same answer always
 
 
@@ -311,17 +196,6 @@ def test_the_number_of_threads_changes_nothing(n: int, d: int, labels: int) -> N
         assert other.merges.tolist() == one.merges.tolist()
         assert other.whole == one.whole
         assert other.conflicts.tolist() == one.conflicts.tolist()
-
-
-@pytest.mark.xfail(strict=True, reason="with more threads another cluster may be found in the way first")
-def test_the_number_of_threads_does_not_change_the_blockers() -> None:
-    X, y = random_space(400, 2, 2)
-    one, *others = (list(cluster(X, y, threads=threads).blockers()) for threads in (1, 2, 4))
-    for other in others:
-        for a, b in zip(one, other, strict=True):
-            assert (a.first, a.second, a.blocker) == (b.first, b.second, b.blocker)
-            assert a.rows.tolist() == b.rows.tolist()
-            assert a.weights.tolist() == b.weights.tolist()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -424,31 +298,6 @@ def test_columns_of_very_different_scales_are_clustered() -> None:
     assert found.assignments.tolist() == plain_cluster(X * [1e9, 1.0, 1.0], y).assignments.tolist()
 
 
-@pytest.mark.parametrize(("n", "d"), [(300, 8), (120, 2), (400, 40)])
-def test_labels_by_chance_are_decided(n: int, d: int) -> None:
-    rng = np.random.default_rng([n, d])
-    X, y = rng.standard_normal((n, d)), rng.integers(0, 5, n)
-    found = cluster(X, y)
-    assert found.n_undecided == 0
-    assert audit(X, y, found).clean
-
-
-@pytest.mark.parametrize("d", [2, 6, 30])
-@pytest.mark.parametrize("gap", [1e-8, 1e-7, 1e-5, 1e-4])
-def test_labels_that_nearly_touch_are_linear_exactly_beyond_tau(gap: float, d: int) -> None:
-    rng = np.random.default_rng(d)
-    X = rng.standard_normal((400, d))
-    y = np.repeat([0, 1], 200)
-    X[100:200] = -X[:100]
-    X[200:300] = -X[300:]  # both faces have their middle at the origin
-    X[:, 0] = np.where(y, 1.0, -1.0) * np.where(np.arange(400) % 100 < 50, 0.0, rng.random(400))
-    X /= rms_radius(X)
-    X[y == 1, 0] += gap
-    found = cluster(X @ rotation(rng, d), y)
-    assert found.n_undecided == 0
-    assert found.is_linear == (gap > 1e-6)
-
-
 # Labels
 
 
@@ -457,75 +306,26 @@ def test_labels_that_nearly_touch_are_linear_exactly_beyond_tau(gap: float, d: i
     [
         (["Nomen", "動詞", "Nomen", "ünï"], ("Nomen", "ünï", "動詞")),
         ([True, False, True, True], (False, True)),
-        ([2.0, -1.0, 2.0, 7.0], (-1.0, 2.0, 7.0)),
+        ([2.0, -1.0, 2.0, 7.0], (-1, 2, 7)),
         (np.array([3, 1, 3, 2], dtype=np.uint8), (1, 2, 3)),
         (np.array(["b", "a", "b", "c"], dtype=object), ("a", "b", "c")),
         (np.array([3, 1, 3, 2], dtype=object), (1, 2, 3)),
-        ([b"x", b"y", b"x", b"x"], (b"x", b"y")),
         (["", " ", "", "a"], ("", " ", "a")),
     ],
 )
 def test_labels_keep_their_values_and_are_sorted(labels: Any, expected: tuple[object, ...]) -> None:
     found = cluster([[0.0], [5.0], [1.0], [9.0]], labels)
     assert found.labels == expected
+    assert [type(label) for label in found.labels] == [type(label) for label in expected]
     assert [found.cluster_labels[number] for number in found.assignments] == list(labels)
 
 
-MIXED = np.array(["a", 1, "b"], dtype=object)
-
-
-@pytest.mark.parametrize(
-    ("labels", "text"),
-    [
-        (["a", "b"], r"y has shape \(2,\); expected one label for each of the 3 rows of X"),
-        ([["a"], ["b"], ["c"]], r"y has shape \(3, 1\); expected one label for each of the 3 rows"),
-        ("abc", r"y has shape \(\); expected one label for each of the 3 rows"),
-        (MIXED, "y mixes labels of different types: 'a' at row 0, 1 at row 1; expected all strings or all numbers"),
-        (np.array([1, 2, 2.5], dtype=object), "y mixes labels of different types: 1 at row 0, 2.5 at row 2"),
-        (["a", None, "b"], "y mixes labels of different types: 'a' at row 0, None at row 1"),
-        ([None, None, None], "y holds values of type NoneType; expected strings or whole numbers as labels"),
-        (np.array([np.nan, np.nan, np.nan], dtype=object), "y holds nan at row 0; expected a label for every row"),
-        ([0.0, np.nan, 1.0], "y holds nan at row 1; expected a label for every row"),
-        ([0.0, 1.0, np.inf], "y holds inf at row 2; expected a label for every row"),
-        ([0.0, 1.5, 1.0], "y holds 1.5 at row 1; expected labels: strings or whole numbers"),
-        ([1j, 0, 1], "y holds values of type complex128; expected strings, integers or booleans as labels"),
-    ],
-)
-def test_what_is_no_label_is_refused(labels: Any, text: str) -> None:
-    with pytest.raises(InputError, match=text):
-        cluster([[0.0], [1.0], [2.0]], labels)
-
-
-@pytest.mark.xfail(strict=True, reason="np.asarray turns a mixed list into strings, so 1 and '1' become one label")
-@pytest.mark.parametrize("labels", [[1, "1", "a"], ["a", float("nan"), "b"], [True, "True", "a"]])
-def test_a_list_of_labels_of_mixed_types_is_refused(labels: list[Any]) -> None:
-    with pytest.raises(InputError, match="y mixes labels of different types"):
-        cluster([[0.0], [1.0], [2.0]], labels)
-
-
-@pytest.mark.xfail(strict=True, raises=ValueError, reason="numpy's own ValueError for ragged lists is not caught")
-def test_labels_that_are_lists_of_different_lengths_are_refused() -> None:
-    ragged = np.empty(3, dtype=object)
-    ragged[:] = [(1,), (1, 2), (3,)]
-    with pytest.raises(InputError, match="y"):
-        cluster([[0.0], [1.0], [2.0]], ragged)
-
-
-@pytest.mark.parametrize(
-    ("X", "options", "text"),
-    [
-        ([[0.0, 1.0], [np.inf, 0.0]], {}, "X holds inf at row 1, column 0, and in 1 of 2 rows in all"),
-        ([0.0, 1.0], {}, r"X has shape \(2,\); expected two dimensions"),
-        (np.zeros((0, 3)), {}, r"X has shape \(0, 3\); expected at least one point"),
-        ([[1j], [0j]], {}, "X holds complex numbers; expected real numbers"),
-        (np.array([["a"], ["b"]], dtype=object), {}, "X holds values of type object; expected real numbers"),
-        ([[0.0], [1.0]], {"tau": 2.0}, "tau is 2.0; expected a part of the RMS radius"),
-        ([[0.0], [1.0]], {"threads": 0}, "threads is 0; expected at least 1"),
-    ],
-)
-def test_what_cannot_be_clustered_is_refused(X: Any, options: dict[str, Any], text: str) -> None:
-    with pytest.raises(InputError, match=text):
-        cluster(X, ["a", "b"], **options)
+@pytest.mark.parametrize("kind", [None, object])
+def test_labels_of_bytes_are_read_as_text(kind: type | None) -> None:
+    labels = np.array(["b", "ü", "b", "a"]).astype(object)
+    found = cluster([[0.0], [5.0], [1.0], [9.0]], np.array([label.encode() for label in labels], dtype=kind))
+    assert found.labels == ("a", "b", "ü")
+    assert [found.cluster_labels[number] for number in found.assignments] == labels.tolist()
 
 
 # Progress
@@ -561,11 +361,7 @@ def test_progress_is_reported_and_never_falls(monkeypatch: pytest.MonkeyPatch) -
     assert watched.assignments.tolist() == plain.assignments.tolist()
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="the total falls from all rows to those of the labels that meet something, once the greedy starts",
-)
-def test_the_total_of_the_progress_does_not_change(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_total_of_the_progress_stays_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     seen, _, _ = reports(monkeypatch)
     assert len({total for _, total in seen}) == 1
 

@@ -323,7 +323,6 @@ def test_an_unknown_statistic_is_refused() -> None:
         label_distances(distances, statistic="median")  # type: ignore[arg-type]
 
 
-@pytest.mark.xfail(strict=True, reason="inside_distances() does not compare the number of rows with the clustering's")
 @pytest.mark.parametrize("rows", [2, 4])
 def test_inside_distances_of_other_rows_are_refused(rows: int) -> None:
     found = cluster([[0.0], [1.0], [2.0]], list("aab"))

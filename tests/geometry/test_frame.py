@@ -16,12 +16,12 @@ def cloud(n: int = 200, d: int = 5, seed: int = 0) -> NDArray[np.float64]:
     return np.random.default_rng([n, d, seed]).standard_normal((n, d))
 
 
-@pytest.mark.parametrize("scale", [1e-200, 1e-3, 1.0, 7.0, 1e200])
+@pytest.mark.parametrize("scale", [1e-200, 7.0, 1e200])
 @pytest.mark.parametrize(("n", "d"), [(2, 1), (200, 5), (5000, 3), (9, 300)])
 def test_the_radius_is_that_of_numpy(n: int, d: int, scale: float) -> None:
     X = cloud(n, d)
     frame = Frame.of(X * scale)
-    assert frame.radius * frame.unit == pytest.approx(rms_radius(X) * scale, rel=1e-12)
+    assert frame.outside(frame.radius) == pytest.approx(rms_radius(X) * scale, rel=1e-12)
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e-3, 1.0, 7.0, 1e200])
@@ -47,9 +47,9 @@ def test_points_in_several_arrays_have_the_frame_of_all() -> None:
 def test_a_huge_offset_leaves_differences_as_they_are(offset: float) -> None:
     X = np.round(cloud() * 1024) / 1024  # so that the offset costs no digits
     frame = Frame.of(X + offset)
-    placed = frame.place(X + offset) * frame.unit
+    placed = frame.outside(frame.place(X + offset))
     assert (placed[1:] - placed[0]).tolist() == pytest.approx((X[1:] - X[0]), abs=1e-15)
-    assert frame.radius * frame.unit == pytest.approx(rms_radius(X), rel=1e-6)
+    assert frame.outside(frame.radius) == pytest.approx(rms_radius(X), rel=1e-6)
 
 
 def test_the_radius_far_from_the_origin_is_that_of_exact_arithmetic() -> None:
@@ -58,7 +58,7 @@ def test_the_radius_far_from_the_origin_is_that_of_exact_arithmetic() -> None:
     means = [sum(column) / len(X) for column in columns]
     square = sum((x - mean) ** 2 for column, mean in zip(columns, means, strict=True) for x in column) / len(X)
     frame = Frame.of(X)
-    assert frame.radius * frame.unit == pytest.approx(float(square) ** 0.5, rel=1e-5)
+    assert frame.outside(frame.radius) == pytest.approx(float(square) ** 0.5, rel=1e-5)
 
 
 @pytest.mark.parametrize("point", [[0.0, 0.0], [0.1, 1e9], [5e-324, 0.0], [1e308, -1e308]])
@@ -72,12 +72,12 @@ def test_identical_points_have_no_radius_and_lie_at_the_origin(point: list[float
 def test_two_points_one_digit_apart_are_not_identical() -> None:
     X = np.array([[1.0], [1.0 + 2**-52]])
     frame = Frame.of(X)
-    assert frame.radius * frame.unit == pytest.approx(2**-53, rel=1e-12)
-    assert np.ptp(frame.place(X)) * frame.unit == 2**-52
+    assert frame.outside(frame.radius) == pytest.approx(2**-53, rel=1e-12)
+    assert frame.outside(np.ptp(frame.place(X))) == 2**-52
 
 
 @pytest.mark.parametrize("power", [-1060, -1000, 900, 1020])
-def test_a_power_of_two_changes_the_unit_alone(power: int) -> None:
+def test_a_power_of_two_changes_the_exponent_alone(power: int) -> None:
     X = np.array([[0.0, 3.0], [1.0, -2.0], [5.0, 6.0]])
     plain, scaled = Frame.of(X), Frame.of(np.ldexp(X, power))
     assert scaled.exponent == plain.exponent + power
@@ -89,19 +89,53 @@ def test_points_near_the_largest_number_have_a_finite_frame() -> None:
     X = np.array([[1.7e308], [0.0], [1.7e307]])
     frame = Frame.of(X)
     assert np.isfinite(frame.place(X)).all()
-    assert frame.radius * frame.unit == pytest.approx(rms_radius(X / 1e300) * 1e300, rel=1e-12)
+    assert frame.outside(frame.radius) == pytest.approx(rms_radius(X / 1e300) * 1e300, rel=1e-12)
 
 
-@pytest.mark.xfail(strict=True, reason="the exponent falls below that of the least denormal, so the unit is 0")
-def test_the_unit_of_denormal_points_is_not_zero() -> None:
-    X = np.zeros((100, 1))
-    X[0] = 5e-324
-    assert Frame.of(X).unit > 0
+SCALES = {
+    "least denormals": np.r_[5e-324, np.zeros(99)][:, None],
+    "denormals": np.ldexp([[0.0, 3.0], [1.0, -2.0]], -1070),
+    "ones": cloud(),
+    "largest numbers": np.array([[1.7e308], [-1.7e308], [1.6e308]]),
+}
+each_scale = pytest.mark.parametrize("X", SCALES.values(), ids=SCALES)
 
 
-@pytest.mark.xfail(strict=True, reason="the exponent is 1024 for a radius above 2**1023: the unit overflows")
-def test_the_unit_of_the_largest_numbers_is_finite() -> None:
-    assert np.isfinite(Frame.of(np.array([[1.7e308], [-1.7e308]])).unit)
+@each_scale
+def test_lengths_are_finite_and_not_zero_inside_the_frame(X: NDArray[np.float64]) -> None:
+    frame = Frame.of(X)
+    length = frame.inside(float(np.abs(X).max()))
+    assert 0.1 < length < 100
+    assert 0 < np.ptp(frame.place(X)) < 100
+
+
+@each_scale
+def test_a_length_comes_back_from_the_frame_unchanged(X: NDArray[np.float64]) -> None:
+    frame = Frame.of(X)
+    for length in np.abs(X).max(), np.abs(X).max() / 2:
+        assert frame.outside(frame.inside(float(length))) == length
+
+
+@each_scale
+def test_lengths_outside_are_rounded_down_and_up(X: NDArray[np.float64]) -> None:
+    frame = Frame.of(X)
+    for length in (frame.radius, frame.radius / 3, 0.1, 0.0):
+        exact = Fraction(length) * Fraction(2) ** frame.exponent
+        assert Fraction(frame.below(length)) <= exact <= Fraction(frame.above(length))
+        assert frame.below(length) <= frame.outside(length) <= frame.above(length)
+        assert frame.above(length) - frame.below(length) <= max(float(exact) * 2**-51, 1e-323)
+
+
+def test_a_length_beyond_the_largest_number_has_a_finite_lower_bound() -> None:
+    frame = Frame.of(SCALES["largest numbers"])
+    assert np.isinf(frame.outside(2.0))
+    assert np.isfinite(frame.below(2.0))
+
+
+def test_lengths_outside_may_be_given_all_at_once() -> None:
+    frame = Frame.of(cloud() * 1e-5)
+    lengths = np.array([0.0, 0.25, 3.0])
+    assert frame.outside(lengths).tolist() == [float(frame.outside(length)) for length in lengths]
 
 
 def test_the_longest_row_is_rounded_up() -> None:

@@ -49,7 +49,7 @@ class ClusterDistances:
 
     def matrix(self) -> Floats:
         """(k, k) the middles of the intervals; 0 on the diagonal, NaN for clusters of one label or left out."""
-        middle = (self.lower + self.upper) / 2
+        middle = self.lower + (self.upper - self.lower) / 2
         found = np.where(
             (self.shape[:, None] >= 0) & (self.shape >= 0), middle[self.shape[:, None], self.shape], np.nan
         )
@@ -167,7 +167,7 @@ def label_distances(distances: ClusterDistances, *, statistic: Statistic = "mean
     missing = [labels[codes[cluster]] for cluster in distances.left_out]
     return LabelDistances(
         labels,
-        (lower + upper) / 2,
+        lower + (upper - lower) / 2,
         lower,
         upper,
         statistic,

@@ -23,7 +23,7 @@ ROWS = 4096
 
 def as_points(X: ArrayLike, name: str = "X") -> Floats:
     """X as finite float64 points, (n, d), row after row in memory; InputError says what is wrong and where."""
-    array = _as_array(X, name)
+    array = as_array(X, name)
     if array.dtype.kind not in "fiub":
         what = "complex numbers" if array.dtype.kind == "c" else f"values of type {array.dtype}"
         raise InputError(f"{name} holds {what}; expected real numbers, one row per point")
@@ -47,7 +47,7 @@ def as_points(X: ArrayLike, name: str = "X") -> Floats:
 
 def as_labels(y: ArrayLike, n: int) -> tuple[tuple[Label, ...], Integers]:
     """The labels in sorted order, and for each of n points the place of its label among them."""
-    array = _as_array(y, "y")
+    array = as_array(y, "y")
     if array.dtype.kind == "U" and not isinstance(y, np.ndarray):  # a list of mixed types has become strings
         array = np.asarray(y, dtype=object)
     if array.ndim != 1 or len(array) != n:
@@ -55,7 +55,7 @@ def as_labels(y: ArrayLike, n: int) -> tuple[tuple[Label, ...], Integers]:
     if array.dtype.kind == "O":
         array = _plain_labels(array)
     if array.dtype.kind == "S":
-        array = np.char.decode(array, "utf-8")
+        array = _decoded(array)
     if array.dtype.kind not in "UTiubf":
         raise InputError(f"y holds values of type {array.dtype}; expected strings, integers or booleans as labels")
     if array.dtype.kind == "f":
@@ -65,16 +65,30 @@ def as_labels(y: ArrayLike, n: int) -> tuple[tuple[Label, ...], Integers]:
         if (array != np.floor(array)).any():
             row = int(np.flatnonzero(array != np.floor(array))[0])
             raise InputError(f"y holds {array[row]} at row {row}; expected labels: strings or whole numbers")
+        if float(np.abs(array).max(initial=0.0)) > 2**53:
+            raise InputError(
+                f"y holds {array[np.abs(array).argmax()]:g}; expected labels: strings or whole numbers up to 2**53"
+            )
         array = array.astype(np.int64)
     labels, codes = np.unique(array, return_inverse=True)
     return tuple(labels.tolist()), codes.astype(np.int64).reshape(-1)
 
 
-def _as_array(values: ArrayLike, name: str) -> NDArray[Any]:
+def as_array(values: ArrayLike, name: str) -> NDArray[Any]:
+    """The values as an array; InputError if they are none."""
     try:
         return np.asarray(values)
     except ValueError:
         raise InputError(f"{name} has rows of different lengths; expected an array") from None
+
+
+def _decoded(array: NDArray[np.bytes_]) -> NDArray[np.str_]:
+    try:
+        return np.char.decode(array, "utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"y holds bytes that are not UTF-8 ({error.reason}); expected strings or whole numbers"
+        ) from None
 
 
 def _plain_labels(array: NDArray[np.object_]) -> NDArray[np.generic]:
@@ -86,7 +100,7 @@ def _plain_labels(array: NDArray[np.object_]) -> NDArray[np.generic]:
             f"y mixes labels of different types: {array[0]!r} at row 0, {array[other]!r} at row {other}; "
             "expected all strings or all numbers"
         )
-    plain = np.array(array.tolist())
+    plain = as_array(array.tolist(), "y")
     if plain.dtype.kind == "O" or plain.ndim != 1:
         raise InputError(
             f"y holds values of type {type(array[0]).__name__}; expected strings or whole numbers as labels"
@@ -150,7 +164,8 @@ class Frame:
 
     def place(self, points: Floats) -> Floats:
         """The points in the frame: (n, d) float64."""
-        placed = np.ldexp(points, -self.exponent)
+        with np.errstate(over="ignore"):
+            placed = np.ldexp(points, -self.exponent)
         placed -= self.centre
         return placed
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from closerlook.errors import InputError
 from closerlook.geometry import kernels
-from closerlook.geometry.frame import ROWS, UNIT, Floats, Frame, Integers, as_points, longest
+from closerlook.geometry.frame import ROWS, UNIT, Floats, Frame, Integers, as_array, as_points, longest
 
 Verdict = Literal["separable", "overlapping", "undecided"]
 
@@ -55,7 +55,7 @@ class Separation:
     @property
     def distance(self) -> float:
         """The middle of the interval that holds the distance; 0 for hulls that overlap."""
-        return 0.0 if self.verdict == "overlapping" else (self.lower + self.upper) / 2
+        return 0.0 if self.verdict == "overlapping" else self.lower + (self.upper - self.lower) / 2
 
     @property
     def gap(self) -> float:
@@ -150,11 +150,13 @@ def point_to_hull(point: ArrayLike, A: ArrayLike, *, tau: float = TAU, scale: fl
     >>> round(point_to_hull([3.0, 0.0], [[0.0, -1.0], [0.0, 1.0], [1.0, 0.0]]).distance, 6)
     2.0
     """
-    one = np.asarray(point)
-    if one.ndim != 1:
-        raise InputError(f"point has shape {one.shape}; expected one point: a list of its coordinates")
-    as_points(one[None], "point")
-    return separate(A, one[None], tau=tau, scale=scale)
+    given = as_array(point, "point")
+    if given.ndim != 1:
+        raise InputError(f"point has shape {given.shape}; expected one point: a list of its coordinates")
+    one, hull = as_points(given[None], "point"), as_points(A, "A")
+    if one.shape[1] != hull.shape[1]:
+        raise InputError(f"point has {one.shape[1]} coordinates; expected {hull.shape[1]}, as the points of A")
+    return separate(hull, one, tau=tau, scale=scale)
 
 
 def check_tau(tau: float) -> None:
@@ -254,7 +256,7 @@ def reach(frame: Frame, points_a: Floats, points_b: Floats, claim: Separation) -
     sides = ((points_a, claim.rows_a, claim.weights_a), (points_b, claim.rows_b, claim.weights_b))
     difference, error = np.zeros(len(claim.normal)), 0.0
     for sign, (points, rows, weights) in zip((1.0, -1.0), sides, strict=True):
-        if len(rows) == 0 or rows.min() < 0 or rows.max() >= len(points) or weights.min() < 0:
+        if len(rows) == 0 or rows.min() < 0 or rows.max() >= len(points) or not (weights >= 0).all():
             return np.inf
         placed = frame.place(points[rows])
         share = (len(rows) + 4) * UNIT

@@ -160,7 +160,7 @@ def solve_pairs(
             np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape, np.int8),
         )  # fmt: skip
     pairs = np.ascontiguousarray(pairs, dtype=np.int64)
-    block = max(64, m // 50)
+    block = max(256, m // 40)  # so that progress can be told in between
     for at in range(0, m, block):
         rows = slice(at, at + block)
         parts = [None if array is None else array[rows] for array in vars(answers).values()]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from closerlook.errors import InputError
 from closerlook.geometry import kernels
@@ -17,8 +18,8 @@ GAP = 1e-7
 GRAM_BYTES = 400_000_000
 """Inner products of a hull's points are held up to this size; the points of larger hulls are looked at one by one."""
 
-FAR = 1e100
-"""Queries farther away than this many radii are refused: their squares would overflow."""
+FAR = 1e30
+"""Queries farther away than this many radii are refused: their products would overflow in single precision."""
 
 QUERIES = 1024
 """Queries worked on at a time."""
@@ -121,12 +122,12 @@ class _Work:
         self.held = 0
 
     def vertex_distances(self) -> Floats:
-        """(m, k) squared distances of the queries to the nearest point of each hull, about: in single precision if it can."""
-        kind = np.float32 if float(self.square.max()) < 1e30 else np.float64
-        Q = self.Q.astype(kind)
+        """(m, k) squared distances of the queries to the nearest point of each hull, roughly, and less |query|²."""
+        kind: type[Any] = np.float32 if float(self.square.max()) < 1e30 else np.float64
+        Q: NDArray[Any] = self.Q.astype(kind)
         found = np.empty((len(Q), len(self.hulls)))
         for hull, points in enumerate(self.hulls):
-            single = points.astype(kind)
+            single: NDArray[Any] = points.astype(kind)
             norms = np.einsum("ij,ij->i", single, single)
             for at in range(0, len(Q), QUERIES):
                 found[at : at + QUERIES, hull] = (norms - 2 * (Q[at : at + QUERIES] @ single.T)).min(axis=1)

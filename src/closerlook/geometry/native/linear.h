@@ -1,28 +1,28 @@
-/* Dense inner loops. Wide instructions are chosen when the program runs, so one build serves every machine. */
+/* Dense inner loops, as pointers: wide instructions are chosen when the library is loaded, so one build serves every machine. */
 #ifndef CLOSERLOOK_LINEAR_H
 #define CLOSERLOOK_LINEAR_H
 
 #include <stdint.h>
 
-double dot(const double *a, const double *b, int64_t d);
-double squared_distance(const double *a, const double *b, int64_t d);
-void add_scaled(double *y, double a, const double *x, int64_t d); /* y += a x */
-void rotate(double *a, double *b, double c, double s, int64_t d); /* (a, b) <- (c a + s b, c b - s a) */
+extern double (*dot)(const double *a, const double *b, int64_t d);
+extern double (*squared_distance)(const double *a, const double *b, int64_t d);
+extern void (*add_scaled)(double *y, double a, const double *x, int64_t d); /* y += a x */
+extern void (*rotate)(double *a, double *b, double c, double s, int64_t d); /* (a, b) <- (c a + s b, c b - s a) */
 
 /* out[i] = rows[i] . w for n rows given by their places in X (all rows 0..n-1 where places is NULL). */
-void project(const double *X, int64_t d, const int64_t *places, int64_t n, const double *w, double *out);
+extern void (*project)(const double *X, int64_t d, const int64_t *places, int64_t n, const double *w, double *out);
 
 /* The same in single precision. */
-void project_single(const float *X, int64_t d, const int64_t *places, int64_t n, const float *w, float *out);
+extern void (*project_single)(const float *X, int64_t d, const int64_t *places, int64_t n, const float *w, float *out);
 
 /* out[i] = rows[i] . w for n rows given by pointers. */
-void project_rows(double *const *rows, int64_t d, int64_t n, const double *w, double *out);
+extern void (*project_rows)(double *const *rows, int64_t d, int64_t n, const double *w, double *out);
 
 /* w = sum of weight[i] rows[i] over n rows, in `width` columns from `first` on. */
-void combine_rows(double *const *rows, int64_t first, int64_t width, int64_t n, const double *weight, double *w);
+extern void (*combine_rows)(double *const *rows, int64_t first, int64_t width, int64_t n, const double *weight, double *w);
 
 /* out[i] = squared distance of a to the row at places[i], for the short rows of LEADS numbers that stand for long ones. */
 enum { LEADS = 32 };
-void lead_distances(const float *a, const float *rows, const int64_t *places, int64_t n, float *out);
+extern void (*lead_distances)(const float *a, const float *rows, const int64_t *places, int64_t n, float *out);
 
 #endif

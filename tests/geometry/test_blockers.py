@@ -1,0 +1,120 @@
+"""Why clusters of one label stay apart: each pair has a witness, a point that its union shares with another label."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from closerlook.errors import InputError
+from closerlook.geometry import Clustering, cluster
+from tests.geometry.test_twin import SETS
+
+Points = NDArray[np.float64]
+
+each_set = pytest.mark.parametrize("name", [name for name in SETS if name.endswith("-0")])
+
+
+@cache
+def of_set(name: str) -> Clustering:
+    return cluster(*SETS[name])
+
+
+def random_space(n: int = 300, d: int = 6, labels: int = 3, seed: int = 0) -> tuple[Points, NDArray[Any]]:
+    rng = np.random.default_rng([n, d, labels, seed])
+    y = rng.integers(0, labels, n)
+    return rng.standard_normal((n, d)) + 0.5 * y[:, None], y
+
+
+def check_witnesses(X: NDArray[Any], found: Clustering) -> None:
+    """Every two clusters of one label have one point in common with a cluster of another, within tau."""
+    Z = np.asarray(X, dtype=np.float64)
+    Z = Z - Z.mean(axis=0)
+    same = [
+        (a, b) for a, b in combinations(range(found.n_clusters), 2) if found.cluster_codes[a] == found.cluster_codes[b]
+    ]
+    assert sorted(found.blocked_pairs()) == same
+    for blocker in found.blockers():
+        assert blocker.decided
+        assert found.cluster_codes[blocker.blocker] != found.cluster_codes[blocker.first]
+        assert set(found.assignments[blocker.rows].tolist()) <= {blocker.first, blocker.second}
+        assert set(found.assignments[blocker.blocker_rows].tolist()) == {blocker.blocker}
+        for rows in (blocker.rows, blocker.blocker_rows):
+            assert (np.diff(rows) > 0).all()
+        for weights in (blocker.weights, blocker.blocker_weights):
+            assert (weights >= 0).all()
+            assert weights.sum() == pytest.approx(1, abs=1e-9)
+        apart = blocker.weights @ Z[blocker.rows] - blocker.blocker_weights @ Z[blocker.blocker_rows]
+        assert np.linalg.norm(apart) <= found.tau * found.radius * (1 + 1e-6) + 1e-15 * np.abs(Z).max()
+
+
+@each_set
+def test_every_blocked_pair_has_a_witness_in_another_label(name: str) -> None:
+    check_witnesses(SETS[name][0], of_set(name))
+
+
+@pytest.mark.parametrize(("n", "d", "labels"), [(300, 6, 3), (300, 2, 2), (250, 20, 5), (150, 1, 3)])
+def test_every_blocked_pair_of_a_larger_space_has_a_witness(n: int, d: int, labels: int) -> None:
+    X, y = random_space(n, d, labels)
+    X[: n // 10] = X[n // 10 : 2 * (n // 10)]
+    check_witnesses(X, cluster(X, y))
+
+
+def test_the_blocker_is_the_cluster_in_the_way() -> None:
+    found = cluster([[0.0, 0.0], [4.0, 0.0], [1.0, 0.0], [1.0, 7.0]], list("aabb"))
+    assert found.assignments.tolist() == [0, 1, 2, 2]
+    blocker = found.blocker(1, 0)
+    assert (blocker.first, blocker.second, blocker.blocker) == (0, 1, 2)
+    weights = dict(zip(blocker.rows.tolist(), blocker.weights.tolist(), strict=True))
+    assert weights == pytest.approx({0: 0.75, 1: 0.25}, abs=1e-6)
+    assert blocker.blocker_rows.tolist() == [2]
+
+
+def test_a_conflict_is_blocked_by_its_twin() -> None:
+    found = cluster([[0.0], [5.0], [0.0], [6.0]], list("aaba"))
+    for pair in ((0, 1),):
+        blocker = found.blocker(*pair)
+        assert (blocker.rows.tolist(), blocker.blocker_rows.tolist()) == ([0], [2])
+        assert blocker.blocker == found.assignments[2]
+
+
+@pytest.mark.parametrize("pair", [(0, 2), (1, 1), (-1, 0), (0, 9)])
+def test_only_two_clusters_of_one_label_have_a_blocker(pair: tuple[int, int]) -> None:
+    found = cluster([[0.0, 0.0], [2.0, 0.0], [1.0, 0.0]], list("aab"))
+    first, second = sorted(pair)
+    text = f"clusters {first} and {second}: expected two different clusters of one label, below 3"
+    with pytest.raises(InputError, match=text):
+        found.blocker(*pair)
+
+
+def test_a_pair_without_a_record_has_no_blocker() -> None:
+    found = cluster([[0.0], [1.0], [2.0], [3.0]], list("abab"))
+    kept = {pair: at for pair, at in found.refusals.index.items() if pair != (0, 2)}
+    forgetful = replace(found, refusals=replace(found.refusals, index=kept))
+    with pytest.raises(InputError, match="clusters 0 and 2: nothing is recorded that keeps them apart"):
+        forgetful.blocker(2, 0)
+    assert forgetful.blocker(1, 3).blocker == 2
+
+
+def test_the_rows_of_a_blocker_are_ascending() -> None:
+    X, y = random_space(300, 6, 3)
+    several = [blocker for blocker in cluster(X, y).blockers() if len(blocker.rows) > 1]
+    assert len(several) > 20
+    for blocker in several:
+        assert blocker.rows.tolist() == sorted(set(blocker.rows.tolist()))
+        assert blocker.blocker_rows.tolist() == sorted(set(blocker.blocker_rows.tolist()))
+
+
+def test_the_number_of_threads_does_not_change_the_blockers() -> None:
+    X, y = random_space(400, 2, 2)
+    one, *others = (list(cluster(X, y, threads=threads).blockers()) for threads in (1, 2, 4))
+    for other in others:
+        for a, b in zip(one, other, strict=True):
+            assert (a.first, a.second, a.blocker) == (b.first, b.second, b.blocker)
+            assert a.rows.tolist() == b.rows.tolist()
+            assert a.weights.tolist() == b.weights.tolist()

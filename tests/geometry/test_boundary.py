@@ -1,0 +1,185 @@
+"""Near the boundary: hulls and labels that nearly touch are decided rightly, on either side of tau."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.random import Generator
+from numpy.typing import NDArray
+from sklearn.svm import SVC
+
+from closerlook.geometry import audit, cluster, separate
+from tests.geometry.plain import rms_radius
+from tests.geometry.test_blockers import check_witnesses
+from tests.geometry.test_twin import rotation
+
+Points = NDArray[np.float64]
+Pair = tuple[Points, Points]
+
+
+# Two hulls
+
+
+def slabs(rng: Generator, d: int, gap: float) -> Pair:
+    """Two slabs of 250 points with a hundred of them on each of the faces that are `gap` apart."""
+    A, B = (rng.standard_normal((250, d)) for _ in range(2))
+    for side in (A, B):
+        side[50:100] = -side[:50]  # the middle of the face is the origin, on both sides
+        side[:, 0] = rng.random(250)
+        side[:100, 0] = 0
+    return unite(rng, A * np.r_[-1.0, np.ones(d - 1)], B, gap)
+
+
+def balls(rng: Generator, d: int, gap: float) -> Pair:
+    """Points of two unit spheres whose poles are `gap` apart, many of them close to the poles."""
+    sides = []
+    for _ in range(2):
+        around = rng.standard_normal((300, d - 1))
+        around /= np.linalg.norm(around, axis=1, keepdims=True)
+        angle = np.r_[0.0, np.pi * rng.random(149), 10.0 ** rng.uniform(-4, 0, 150)][:, None]
+        sides.append(np.c_[2 * np.sin(angle / 2) ** 2, np.sin(angle) * around])  # 1 - cos, to the last digit
+    return unite(rng, sides[0] * np.r_[-1.0, np.ones(d - 1)], sides[1], gap)
+
+
+def unite(rng: Generator, A: Points, B: Points, gap: float) -> Pair:
+    """Scale to radius one, push apart along the first axis, turn."""
+    radius = rms_radius(np.vstack([A, B]))
+    turn = rotation(rng, A.shape[1])
+    return A / radius @ turn, (B / radius + gap * np.eye(A.shape[1])[0]) @ turn
+
+
+@pytest.mark.parametrize("d", [2, 8, 60])
+@pytest.mark.parametrize("gap", [0.0, 1e-8, 1e-7, 1e-5, 1e-4])
+@pytest.mark.parametrize("make", [slabs, balls])
+def test_hulls_that_nearly_touch_are_decided_rightly(make: Any, gap: float, d: int) -> None:
+    for seed in range(2):
+        A, B = make(np.random.default_rng([d, seed]), d, gap)
+        found = separate(A, B, scale=1.0)
+        assert found.verdict == ("separable" if gap > 1e-6 else "overlapping")
+        assert found.lower <= gap + 1e-13
+        assert found.upper >= gap - 1e-13
+        assert found.verify(A, B)
+
+
+def corners(rng: Generator, d: int, gap: float) -> Pair:
+    """Two clouds with a corner of each at one place, pushed `gap` apart in any direction."""
+    A, B = rng.standard_normal((d + 3, d)), rng.standard_normal((d + 3, d)) + 4 / d**0.5
+    away = rng.standard_normal(d)
+    B[0] = A[0] + gap * away / np.linalg.norm(away)
+    return A, B
+
+
+@pytest.mark.parametrize("d", [2, 5, 20])
+@pytest.mark.parametrize("gap", [5e-7, 9e-7, 1.1e-6, 2e-6, 1e-5])
+def test_at_the_default_tau_corners_that_nearly_touch_are_decided(gap: float, d: int) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        A, B = corners(rng, d, gap)
+        found = separate(A, B, scale=1.0)
+        assert found.verdict != "undecided"
+        assert found.verify(A, B)
+
+
+@pytest.mark.parametrize("make", [slabs, balls])
+@pytest.mark.parametrize("gap", [1e-7, 1e-5])
+def test_hulls_that_nearly_touch_are_decided_though_points_repeat(make: Any, gap: float) -> None:
+    rng = np.random.default_rng(9)
+    A, B = make(rng, 12, gap)
+    A, B = A[rng.integers(0, len(A), 700)], np.repeat(B, 3, axis=0)
+    A[:250] = make(np.random.default_rng(9), 12, gap)[0][:250]
+    found = separate(A, B, scale=1.0)
+    assert found.verdict == ("separable" if gap > 1e-6 else "overlapping")
+    assert found.verify(A, B)
+
+
+def test_a_pair_that_a_soft_margin_calls_overlapping_is_separable() -> None:
+    rng = np.random.default_rng(6)
+    A = np.c_[-1 - rng.random(200), rng.standard_normal((200, 3))]
+    B = np.c_[rng.random(200), rng.standard_normal((200, 3))]
+    B[:20, 0] = 0
+    A[0] = [-1e-3, 0, 0, 0]  # alone before the face of B: cheaper to give up than a margin of a thousandth
+    B[0] = 0
+    y = np.repeat([0, 1], 200)
+    X = np.vstack([A, B]) @ rotation(rng, 4)
+    assert SVC(kernel="linear", C=1e4).fit(X, y).score(X, y) < 1
+    found = separate(X[:200], X[200:])
+    assert found.is_separable
+    assert found.distance == pytest.approx(1e-3, rel=1e-5)
+
+
+def test_tau_is_relative_to_the_scale() -> None:
+    A, B = [[0.0, 0.0], [1.0, 0.0]], [[0.0, 1e-3], [1.0, 1e-3]]
+    radius = rms_radius(np.array(A + B))
+    assert separate(A, B, tau=0.9e-3 / radius).verdict == "separable"
+    assert separate(A, B, tau=1.1e-3 / radius).verdict == "overlapping"
+    assert separate(A, B, tau=1e-6, scale=0.9e3).verdict == "separable"
+    assert separate(A, B, tau=1e-6, scale=1.1e3).verdict == "overlapping"
+
+
+# Labels
+
+
+def close_pair(gap: float) -> tuple[Points, NDArray[Any], float]:
+    """Two far labels, and a row of b that is `gap` radii from a row of a, both outside of all else."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((40, 3)) + np.repeat([[0.0, 0, 0], [20, 0, 0]], 20, axis=0)
+    y = np.repeat(["a", "b"], 20)
+    X[[0, 20]] = [10.0, 30.0, 0.0]
+    X[20, 0] += gap * rms_radius(X)
+    return X, y, rms_radius(X)
+
+
+def test_points_of_two_labels_within_tau_of_each_other_never_merge() -> None:
+    X, y, _ = close_pair(5e-7)
+    found = cluster(X, y)
+    assert found.sizes[found.assignments[[0, 20]]].tolist() == [1, 1]
+    assert found.n_clusters == 4
+    assert found.conflicts.tolist() == []
+    check_witnesses(X, found)
+
+
+def test_points_of_two_labels_just_beyond_tau_merge_with_their_own() -> None:
+    X, y, _ = close_pair(2e-6)
+    assert cluster(X, y).is_linear
+
+
+@pytest.mark.parametrize("tau", [1e-5, 1e-3, 0.4])
+def test_tau_is_honoured_and_carried(tau: float) -> None:
+    for factor, linear in ((0.5, False), (2.0, True)):
+        X, y, radius = close_pair(factor * tau)
+        found = cluster(X, y, tau=tau)
+        assert found.tau == tau
+        assert found.radius == pytest.approx(radius)
+        assert found.is_linear == linear
+
+
+def test_hulls_that_only_touch_meet() -> None:
+    X, y = [[0.0, 0.0], [2.0, 0.0], [1.0, 0.0], [1.0, 4.0]], list("aabb")
+    assert cluster(X, y).assignments.tolist() == [0, 1, 2, 2]
+
+
+@pytest.mark.parametrize(("n", "d"), [(300, 8), (120, 2), (400, 40)])
+def test_labels_by_chance_are_decided(n: int, d: int) -> None:
+    rng = np.random.default_rng([n, d])
+    X, y = rng.standard_normal((n, d)), rng.integers(0, 5, n)
+    found = cluster(X, y)
+    assert found.n_undecided == 0
+    assert audit(X, y, found).clean
+
+
+@pytest.mark.parametrize("d", [2, 6, 30])
+@pytest.mark.parametrize("gap", [1e-8, 1e-7, 1e-5, 1e-4])
+def test_labels_that_nearly_touch_are_linear_exactly_beyond_tau(gap: float, d: int) -> None:
+    rng = np.random.default_rng(d)
+    X = rng.standard_normal((400, d))
+    y = np.repeat([0, 1], 200)
+    X[100:200] = -X[:100]
+    X[200:300] = -X[300:]  # both faces have their middle at the origin
+    X[:, 0] = np.where(y, 1.0, -1.0) * np.where(np.arange(400) % 100 < 50, 0.0, rng.random(400))
+    X /= rms_radius(X)
+    X[y == 1, 0] += gap
+    found = cluster(X @ rotation(rng, d), y)
+    assert found.n_undecided == 0
+    assert found.is_linear == (gap > 1e-6)
