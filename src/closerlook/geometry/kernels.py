@@ -52,7 +52,7 @@ _KINDS |= {
     "F": POINTER(c_float),
 }  # capitals: arrays
 _SIGNATURES: dict[str, tuple[type | None, str]] = {
-    "solve_pairs": (None, "XFxnNNNnxxxntSXXNXNNXS"),
+    "solve_pairs": (None, "XFxnNnNNnxxxntSXXNXNNXS"),
     "nearest": (None, "XnXXXnnxtXX"),
     "greedy_new": (c_void_p, "XnnnnNNXXNNNNxxxt"),
     "greedy_free": (None, "p"),
@@ -166,7 +166,7 @@ def solve_pairs(
         parts = [None if array is None else array[rows] for array in vars(answers).values()]
         library().solve_pairs(
             _pointer(Z), _pointer(single), longest_row, d,
-            _pointer(starts), _pointer(places), _pointer(pairs[rows]), len(pairs[rows]),
+            _pointer(starts), len(groups), _pointer(places), _pointer(pairs[rows]), len(pairs[rows]),
             tau, slack, gap, max_steps(d), threads, *map(_pointer, parts),
         )  # fmt: skip
         if progress:

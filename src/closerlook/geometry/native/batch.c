@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "hull.h"
+#include "linear.h"
 #include "parallel.h"
 
 typedef struct {
@@ -13,6 +14,7 @@ typedef struct {
     Solver **solver;
     signed char *verdict;
     double *lower, *upper, *normal, *weight;
+    double *mean; /* of each group */
     int64_t *steps, *active, *place;
     signed char *side;
 } Batch;
@@ -24,7 +26,7 @@ static void solve_pair(void *context, int64_t task, int worker)
     Points hull[2];
     for (int i = 0; i < 2; i++) {
         int64_t group = b->pairs[2 * task + i], from = b->group_start[group];
-        hull[i] = (Points){b->places + from, b->group_start[group + 1] - from, NULL};
+        hull[i] = (Points){b->places + from, b->group_start[group + 1] - from, b->mean + group * b->d};
     }
     b->verdict[task] = (signed char)solve(s, hull[0], hull[1], &b->wanted, NULL, (Points){0}, 1);
     b->lower[task] = solver_lower(s), b->upper[task] = solver_upper(s), b->steps[task] = solver_steps(s);
@@ -34,21 +36,32 @@ static void solve_pair(void *context, int64_t task, int worker)
     b->active[task] = solver_active(s, b->place + task * room, b->weight + task * room, b->side + task * room);
 }
 
+static void find_mean(void *context, int64_t task, int worker)
+{
+    (void)worker;
+    Batch *b = context;
+    int64_t from = b->group_start[task], n = b->group_start[task + 1] - from;
+    double *mean = b->mean + task * b->d;
+    for (int64_t i = 0; i < n; i++) add_scaled(mean, 1.0 / (double)n, b->X + b->places[from + i] * b->d, b->d);
+}
+
 /* Pairs of groups of rows of X. The certificates (normal, and active points with their weights) are written if wanted. */
-void solve_pairs(const double *X, const float *single, double longest, int64_t d, const int64_t *group_start, const int64_t *places,
-                 const int64_t *pairs, int64_t n_pairs, double tau, double slack, double gap, int64_t max_steps, int threads,
+void solve_pairs(const double *X, const float *single, double longest, int64_t d, const int64_t *group_start,
+                 int64_t groups, const int64_t *places, const int64_t *pairs, int64_t n_pairs, double tau, double slack,
+                 double gap, int64_t max_steps, int threads,
                  signed char *verdict, double *lower, double *upper, int64_t *steps, double *normal, int64_t *active,
                  int64_t *place, double *weight, signed char *side)
 {
     Crew *crew = crew_new(threads);
     threads = crew_size(crew);
     Batch b = {X, d, group_start, places, pairs, {tau, slack, gap, max_steps}, NULL, verdict, lower, upper, normal, weight,
-               steps, active, place, side};
+               calloc((size_t)(groups * d), sizeof(double)), steps, active, place, side};
     b.solver = malloc(sizeof(Solver *) * threads);
     for (int i = 0; i < threads; i++) b.solver[i] = solver_new(X, single, longest, d);
+    crew_run(crew, find_mean, &b, groups);
     if (n_pairs == 1) solver_share(b.solver[0], crew);
     crew_run(crew, solve_pair, &b, n_pairs);
     for (int i = 0; i < threads; i++) solver_free(b.solver[i]);
-    free(b.solver);
+    free(b.solver), free(b.mean);
     crew_free(crew);
 }

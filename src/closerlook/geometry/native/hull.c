@@ -55,7 +55,7 @@ Solver *solver_new(const double *X, const float *single, double longest, int64_t
     s->side = malloc(cap);
     s->weight = malloc(sizeof(double) * cap);
     s->row = malloc(sizeof(double *) * cap);
-    s->rows = malloc(sizeof(double) * cap * d);
+    s->rows = aligned_alloc(64, (sizeof(double) * cap * d + 63) / 64 * 64);
     for (int64_t i = 0; i < cap; i++) s->row[i] = s->rows + i * d;
     s->R = malloc(sizeof(double) * cap * cap);
     double **vectors[] = {&s->ya, &s->yb, &s->x, &s->g, &s->z, &s->t};
