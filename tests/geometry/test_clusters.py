@@ -393,3 +393,19 @@ def test_clusters_of_whole_numbers_have_witnesses_and_a_history(space: tuple[NDA
     found = cluster(X, y)
     check_witnesses(X, found)
     replay(X, y, found)
+
+
+def test_rows_at_one_place_do_not_merge_within_tau_of_another_label() -> None:
+    rng = np.random.default_rng(0)
+    crowd, rest = rng.normal(size=(60, 8)) * 1e-8, rng.normal(size=(40, 8))
+    X, y = np.vstack([crowd, crowd[:30], rest]), list("a" * 59 + "b" + "a" * 30 + "c" * 20 + "d" * 20)
+    found = cluster(X, y)
+    assert found.sizes[found.assignments[:90]].tolist() == [1] * 90
+    assert audit(X, y, found).clean
+
+
+def test_two_labels_at_one_place_are_not_separable() -> None:
+    for X, y in (([[0.0], [0.0]], "ab"), ([[0.0, 0.0], [1e-8, 0.0], [5.0, 5.0], [5.0, 6.0], [9.0, 1.0]], "abccc")):
+        found = cluster(X, list(y))
+        assert found.n_clusters == found.n_labels
+        assert not found.is_linear

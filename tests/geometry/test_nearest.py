@@ -217,3 +217,10 @@ def test_progress_grows_to_its_total(call: Any) -> None:
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
     assert len({total for _, total in seen}) == 1
     assert seen[-1][0] == seen[-1][1]
+
+
+@pytest.mark.usefixtures("path")
+def test_a_query_far_away_leaves_the_others_alone() -> None:
+    X, members, queries = random_hulls(0, 3)
+    with_stranger = np.vstack([queries, np.full((1, 3), 1e14)])
+    assert hull_distances(X, members, with_stranger)[:-1].tolist() == hull_distances(X, members, queries).tolist()

@@ -8,8 +8,8 @@ import numpy as np
 
 from closerlook.geometry.frame import Floats, Frame, Integers, longest
 
-NEIGHBOURS = 16
-"""How far along a line near-coincident points are looked for."""
+NEIGHBOURS, SMALL = 16, 1e-3
+"""How far along a line points within tau are looked for where tau is not small."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,20 +95,30 @@ def _twins(codes: Integers, place: Integers) -> Integers:
 def _add_near_twins(twin: Integers, Z: Floats, codes: Integers, place: Integers, tau: float) -> None:
     """Give a twin also to rows that are within tau of one of another label: as they are, they meet it.
 
-    The greedy would refuse all their pairs one by one. So only what is cheap to find is found: neighbours along a line.
+    Points that near are neighbours along any line. The greedy would refuse all pairs of such rows by itself, but for
+    rows at one place, which come to it as one: for these none is missed, for others only if tau is large.
     """
-    leaders = np.unique(place, return_index=True)[1]
+    order = np.argsort(place, kind="stable")
+    starts = np.flatnonzero(np.r_[True, place[order][1:] != place[order][:-1]])
+    rows = np.split(order, starts[1:])  # of each place, ascending
+    leaders = order[starts]
+    several = np.diff(np.r_[starts, len(order)]) > 1
     line = np.random.default_rng(0).normal(size=Z.shape[1])
     along = Z[leaders] @ (line / np.linalg.norm(line))
-    order = leaders[np.argsort(along, kind="stable")]
-    along = np.sort(along)
-    for step in range(1, min(len(order), NEIGHBOURS)):
+    sequence = np.argsort(along, kind="stable")
+    along = along[sequence]
+    for step in range(1, len(sequence)):
         close = np.flatnonzero(along[step:] - along[:-step] <= tau)
         if not len(close):
             return
-        for a, b in zip(order[close], order[close + step], strict=True):
-            if np.linalg.norm(Z[a] - Z[b]) <= tau * (1 - 1e-9):
-                _pair_up(twin, codes, np.flatnonzero(place == place[a]), np.flatnonzero(place == place[b]))
+        a, b = sequence[close], sequence[close + step]
+        alone = twin[leaders] < 0
+        asked = (alone[a] | alone[b]) & ((codes[leaders[a]] != codes[leaders[b]]) | ~alone[a] | ~alone[b])
+        if step > NEIGHBOURS and tau > SMALL:
+            asked &= (several[a] & alone[a]) | (several[b] & alone[b])
+        for one, other in zip(a[asked].tolist(), b[asked].tolist(), strict=True):
+            if np.linalg.norm(Z[leaders[one]] - Z[leaders[other]]) <= tau:
+                _pair_up(twin, codes, rows[one], rows[other])
 
 
 def _pair_up(twin: Integers, codes: Integers, here: Integers, there: Integers) -> None:

@@ -54,7 +54,8 @@ class Clustering:
     of another label: such a row never merges. merges: the history, a record array with the smallest rows of the two
     clusters, `first` and `second`, and the `distance` of their means; labels in `whole` were merged in one step, as
     they are separable from all others. n_undecided: verdicts that were not reached, for which the pair was
-    not merged. tau: relative to `radius`, the RMS radius. effort: counts of the tests that were made.
+    not merged. meeting: whether hulls of different labels, as wholes, meet. tau: relative to `radius`, the RMS radius.
+    effort: counts of the tests that were made.
     """
 
     assignments: Integers
@@ -64,6 +65,7 @@ class Clustering:
     merges: NDArray[np.void]
     whole: tuple[Label, ...]
     n_undecided: int
+    meeting: bool
     tau: float
     radius: float
     effort: dict[str, int] = field(repr=False)
@@ -81,8 +83,11 @@ class Clustering:
 
     @property
     def is_linear(self) -> bool:
-        """Whether the space is linearly separable: one cluster for each label."""
-        return self.n_clusters == self.n_labels
+        """Whether the space is linearly separable: no two labels meet, so there is one cluster for each label.
+
+        (Two labels of one row each at the same place are two clusters as well, but not separable.)
+        """
+        return self.n_clusters == self.n_labels and not self.meeting
 
     @property
     def cluster_labels(self) -> list[Label]:
@@ -187,7 +192,8 @@ def cluster(
     space = arrange(frame.place(points), same_rows(points), codes, len(labels), tau * frame.radius)
     meetings = _meetings(space, threads, progress)
     merged = _merge(space, meetings, TIE * frame.radius, threads, progress)
-    return _conclude(space, merged, labels, tau, frame)
+    meeting = any(map(any, meetings)) or bool((space.twin >= 0).any())
+    return _conclude(space, merged, labels, tau, frame, meeting=meeting)
 
 
 # ---- the labels as wholes ----
@@ -300,6 +306,8 @@ def _conclude(
     labels: tuple[Label, ...],
     tau: float,
     frame: Frame,
+    *,
+    meeting: bool,
 ) -> Clustering:
     owner = np.arange(len(space.Z))
     owner[: space.n] = space.starts[np.searchsorted(space.starts, owner[: space.n], side="right") - 1]
@@ -328,6 +336,7 @@ def _conclude(
         _history(space, merged, mixed, frame),
         tuple(labels[code] for code in free if not mixed[code]),
         effort.get("undecided", 0),
+        meeting,
         tau,
         float(frame.outside(frame.radius)),
         effort,
@@ -360,8 +369,10 @@ def _refusals(space: Arrangement, merged: Merged | None, assignments: Integers, 
     rows = space.rows[inner]
     a, b = assignments[rows[merging.a]], assignments[rows[merging.b]]
     index: dict[tuple[int, int], int] = {}
+    decided = np.diff(merging.begin) > 0
     for at, pair in enumerate(zip(np.minimum(a, b).tolist(), np.maximum(a, b).tolist(), strict=True)):
-        index.setdefault(pair, at)
+        if pair not in index or (decided[at] and not decided[index[pair]]):
+            index[pair] = at
     own = merging.side > 0
     places = rows[merging.place]
     blocker = rows[merging.blocker]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import time
 from collections.abc import Callable, Sequence
 from ctypes import POINTER, c_double, c_float, c_int, c_int8, c_int64, c_void_p
 from dataclasses import dataclass
@@ -160,17 +161,20 @@ def solve_pairs(
             np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape, np.int8),
         )  # fmt: skip
     pairs = np.ascontiguousarray(pairs, dtype=np.int64)
-    block = max(256, m // 40)  # so that progress can be told in between
-    for at in range(0, m, block):
-        rows = slice(at, at + block)
+    at, block = 0, 16 * threads
+    while at < m:
+        start, rows = time.monotonic(), slice(at, at + block)
         parts = [None if array is None else array[rows] for array in vars(answers).values()]
         library().solve_pairs(
             _pointer(Z), _pointer(single), longest_row, d,
             _pointer(starts), len(groups), _pointer(places), _pointer(pairs[rows]), len(pairs[rows]),
             tau, slack, gap, max_steps(d), threads, *map(_pointer, parts),
         )  # fmt: skip
+        at += block
+        if time.monotonic() - start < 0.2:  # no longer, so that Ctrl-C and progress come through
+            block *= 2
         if progress:
-            progress(min(at + block, m), m)
+            progress(min(at, m), m)
     return answers
 
 

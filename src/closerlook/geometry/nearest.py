@@ -164,7 +164,15 @@ class _Work:
         return self.products[hull]
 
     def _exactly(self, points: Floats, queries: Floats) -> tuple[Floats, Floats]:
-        """The bounds from the coordinates themselves."""
+        """The bounds from the coordinates; a query far away goes alone, as its rounding is not that of the others."""
+        lower, upper = np.zeros(len(queries)), np.zeros(len(queries))
+        far = np.abs(queries).max(axis=1) > 1e3 * max(longest(points), 1.0)
+        for asked in (np.flatnonzero(~far), *np.flatnonzero(far)[:, None]):
+            if len(asked):
+                lower[asked], upper[asked] = self._solve(points, queries[asked])
+        return lower, upper
+
+    def _solve(self, points: Floats, queries: Floats) -> tuple[Floats, Floats]:
         n = len(points)
         Z = np.concatenate([points, queries])
         groups = [np.arange(n), *(np.array([row]) for row in range(n, len(Z)))]

@@ -14,7 +14,8 @@ typedef struct {
     Solver **solver;
     signed char *verdict;
     double *lower, *upper, *normal, *weight;
-    double *mean; /* of each group */
+    double *mean;     /* of each group of several points */
+    int64_t *mean_at; /* where a group's stands */
     int64_t *steps, *active, *place;
     signed char *side;
 } Batch;
@@ -26,7 +27,9 @@ static void solve_pair(void *context, int64_t task, int worker)
     Points hull[2];
     for (int i = 0; i < 2; i++) {
         int64_t group = b->pairs[2 * task + i], from = b->group_start[group];
-        hull[i] = (Points){b->places + from, b->group_start[group + 1] - from, b->mean + group * b->d};
+        int64_t n = b->group_start[group + 1] - from;
+        const double *mean = n > 1 ? b->mean + b->mean_at[group] * b->d : b->X + b->places[from] * b->d;
+        hull[i] = (Points){b->places + from, n, mean};
     }
     b->verdict[task] = (signed char)solve(s, hull[0], hull[1], &b->wanted, NULL, (Points){0}, 1);
     b->lower[task] = solver_lower(s), b->upper[task] = solver_upper(s), b->steps[task] = solver_steps(s);
@@ -41,7 +44,8 @@ static void find_mean(void *context, int64_t task, int worker)
     (void)worker;
     Batch *b = context;
     int64_t from = b->group_start[task], n = b->group_start[task + 1] - from;
-    double *mean = b->mean + task * b->d;
+    if (n < 2) return;
+    double *mean = b->mean + b->mean_at[task] * b->d;
     for (int64_t i = 0; i < n; i++) add_scaled(mean, 1.0 / (double)n, b->X + b->places[from + i] * b->d, b->d);
 }
 
@@ -55,13 +59,24 @@ void solve_pairs(const double *X, const float *single, double longest, int64_t d
     Crew *crew = crew_new(threads);
     threads = crew_size(crew);
     Batch b = {X, d, group_start, places, pairs, {tau, slack, gap, max_steps}, NULL, verdict, lower, upper, normal, weight,
-               calloc((size_t)(groups * d), sizeof(double)), steps, active, place, side};
+               NULL, malloc(sizeof(int64_t) * (groups + 1)), steps, active, place, side};
+    int64_t means = 0, most = 0;
+    for (int64_t i = 0; i < groups; i++) {
+        b.mean_at[i] = means;
+        means += group_start[i + 1] - group_start[i] > 1;
+    }
+    b.mean = calloc((size_t)(means * d) + 1, sizeof(double));
+    for (int64_t i = 0; i < n_pairs; i++) {
+        int64_t one = pairs[2 * i], other = pairs[2 * i + 1];
+        int64_t both = group_start[one + 1] - group_start[one] + group_start[other + 1] - group_start[other];
+        if (both > most) most = both;
+    }
     b.solver = malloc(sizeof(Solver *) * threads);
-    for (int i = 0; i < threads; i++) b.solver[i] = solver_new(X, single, longest, d);
+    for (int i = 0; i < threads; i++) b.solver[i] = solver_new(X, single, longest, d, most);
     crew_run(crew, find_mean, &b, groups);
     if (n_pairs == 1) solver_share(b.solver[0], crew);
     crew_run(crew, solve_pair, &b, n_pairs);
     for (int i = 0; i < threads; i++) solver_free(b.solver[i]);
-    free(b.solver), free(b.mean);
+    free(b.solver), free(b.mean), free(b.mean_at);
     crew_free(crew);
 }

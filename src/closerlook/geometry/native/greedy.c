@@ -116,7 +116,7 @@ Greedy *greedy_new(const double *X, int64_t n, int64_t frozen, int64_t d, int64_
     g->solver = malloc(sizeof(Solver *) * threads);
     g->foe_members = malloc(sizeof(int64_t *) * threads);
     for (int i = 0; i < threads; i++) {
-        g->solver[i] = solver_new(X, g->single, longest, d);
+        g->solver[i] = solver_new(X, g->single, longest, d, n + frozen);
         g->foe_members[i] = malloc(sizeof(int64_t) * (n + 1));
     }
     g->pool = calloc((size_t)foe_start[labels] + 1, sizeof(Pool *));

@@ -46,10 +46,10 @@ struct Solver {
     int64_t steps, pricings;
 };
 
-Solver *solver_new(const double *X, const float *single, double longest, int64_t d)
+Solver *solver_new(const double *X, const float *single, double longest, int64_t d, int64_t most)
 {
     Solver *s = calloc(1, sizeof *s);
-    int64_t cap = d + 4;
+    int64_t cap = (d + 2 < most ? d + 2 : most) + 2;
     s->X = X, s->single = single, s->longest = longest, s->d = d, s->cap = cap;
     s->place = malloc(sizeof(int64_t) * cap);
     s->side = malloc(cap);
@@ -492,6 +492,14 @@ static int start(Solver *s, Points A, Points B, const Wanted *wanted, const Stat
     return UNDECIDED;
 }
 
+/* How far w may be from the difference of two points of the hulls, as the weights do not sum to 1 exactly. */
+static double astray(const Solver *s)
+{
+    double sum_a = 0, sum_b = 0;
+    for (int64_t i = 0; i < s->k; i++) *(s->side[i] > 0 ? &sum_a : &sum_b) += s->weight[i];
+    return 2 * s->longest * (fabs(sum_a - 1) + fabs(sum_b - 1));
+}
+
 /* Where the active points of a side lie on w: with the right weights all at one place, so one of them tells. */
 static double level_of(const Solver *s, signed char side)
 {
@@ -521,13 +529,14 @@ int solve(Solver *s, Points A, Points B, const Wanted *wanted, const State *from
     double tau = wanted->tau, slack = 2 * wanted->slack, gap = wanted->gap;
     if (start(s, A, B, wanted, from, news, side) == SEPARABLE) return SEPARABLE;
     double fine = gap > 0 ? 0.1 * gap : 1e-3, before = INFINITY;
-    int stalled = 0;
+    int stalled = 0, pressed = gap > 0;
     for (s->steps = 0; s->steps < wanted->max_steps; s->steps++) {
         double square = descend(s, fine), length = sqrt(square);
-        s->upper = length;
-        if (length + slack <= tau || length == 0) return OVERLAPPING;
+        s->upper = length + astray(s);
+        if (s->upper + slack <= tau || length == 0) return OVERLAPPING;
         stalled = square < before * (1 - 1e-12) ? 0 : stalled + 1;
-        before = square;
+        before = fmin(before, square);
+        if (stalled == 5 && !pressed) stalled = 0, pressed = 1, fine = 1e-7; /* near the limit: look closer */
         Prices a, b;
         double level_a = level_of(s, 1), level_b = -level_of(s, -1);
         price_list(s, s->list_a, s->n_list_a, 1, &a);

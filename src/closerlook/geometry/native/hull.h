@@ -25,8 +25,8 @@ typedef struct {
 
 typedef struct Solver Solver;
 
-/* single: X in single precision, for looking at many points; longest: of the rows of X. */
-Solver *solver_new(const double *X, const float *single, double longest, int64_t d);
+/* single: X in single precision, for looking at many points; longest: of the rows of X; most: points that two sets have. */
+Solver *solver_new(const double *X, const float *single, double longest, int64_t d, int64_t most);
 void solver_free(Solver *s);
 void solver_share(Solver *s, Crew *crew); /* threads that are free to help with large sets; NULL: none */
 

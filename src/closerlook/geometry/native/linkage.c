@@ -12,6 +12,7 @@
 
 static int is_refused(const Linkage *l, int64_t a, int64_t b)
 {
+    if (!l->refused[l->label[a]]) return 0;
     int64_t from = l->start[l->label[a]], words = (l->start[l->label[a] + 1] - from + 63) / 64;
     int64_t j = b - from;
     return (int)(l->refused[l->label[a]][(a - from) * words + j / 64] >> (j % 64) & 1);
@@ -163,12 +164,11 @@ Linkage *linkage_new(const double *X, int64_t n, int64_t d, int64_t labels, cons
     l->near = malloc(sizeof(Neighbour) * count * NEAREST);
     l->near_n = calloc(count, sizeof(int));
     l->beyond = malloc(sizeof(double) * count);
-    l->refused = malloc(sizeof(uint64_t *) * labels);
+    l->refused = calloc((size_t)labels, sizeof(uint64_t *));
     memcpy(l->mean, X, sizeof(double) * count * d);
     memcpy(l->mass, mass, sizeof(double) * count);
     for (int64_t label = 0; label < labels; label++) {
         size_t own = (size_t)(start[label + 1] - start[label]);
-        l->refused[label] = calloc(own * ((own + 63) / 64) + 1, sizeof(uint64_t));
         for (int64_t i = start[label]; i < start[label + 1]; i++) {
             l->label[i] = label, l->size[i] = 1, l->first[i] = order[i];
             l->next[i] = -1, l->tail[i] = i, l->owner[i] = i;
@@ -266,6 +266,9 @@ int linkage_closest(Linkage *l, int64_t *a, int64_t *b, double *distance)
 
 void linkage_refuse(Linkage *l, int64_t a, int64_t b)
 {
+    int64_t label = l->label[a];
+    size_t own = (size_t)(l->start[label + 1] - l->start[label]);
+    if (!l->refused[label]) l->refused[label] = calloc(own * ((own + 63) / 64), sizeof(uint64_t));
     set_refused(l, a, b), set_refused(l, b, a);
 }
 
@@ -293,10 +296,11 @@ int64_t linkage_merge(Linkage *l, int64_t a, int64_t b)
         a = b, b = t;
     }
     int64_t label = l->label[a], from = l->start[label], words = (l->start[label + 1] - from + 63) / 64;
-    double mean[l->d];
+    double *mean = malloc(sizeof(double) * l->d);
     float lead[LEADS];
     l->radius[a] = linkage_union(l, a, b, mean, lead);
-    memcpy(l->mean + a * l->d, mean, sizeof mean);
+    memcpy(l->mean + a * l->d, mean, sizeof(double) * l->d);
+    free(mean);
     memcpy(l->lead + a * LEADS, lead, sizeof lead);
     l->mass[a] += l->mass[b];
     for (int64_t i = b; i >= 0; i = l->next[i]) l->owner[i] = a;
@@ -307,8 +311,8 @@ int64_t linkage_merge(Linkage *l, int64_t a, int64_t b)
     int64_t last = l->alive[from + --l->alive_n[label]];
     l->alive[from + l->position[b]] = last, l->position[last] = l->position[b];
     uint64_t *row = l->refused[label];
-    for (int64_t w = 0; w < words; w++) row[(a - from) * words + w] |= row[(b - from) * words + w];
-    for (int64_t i = 0; i < l->alive_n[label]; i++) {
+    for (int64_t w = 0; row && w < words; w++) row[(a - from) * words + w] |= row[(b - from) * words + w];
+    for (int64_t i = 0; row && i < l->alive_n[label]; i++) {
         int64_t other = l->alive[from + i];
         if (is_refused(l, other, b)) set_refused(l, other, a);
     }

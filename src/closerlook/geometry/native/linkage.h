@@ -35,7 +35,7 @@ typedef struct {
     Neighbour *near;       /* n x NEAREST, closest first */
     int *near_n;
     double *beyond;        /* clusters that are not in the list are at least this far */
-    uint64_t **refused;    /* by label: one row of bits for each slot of it */
+    uint64_t **refused;    /* by label: one row of bits for each slot of it; NULL: no pair of it was refused */
     double *heap_key;
     int64_t *heap_slot, heap_n, heap_room;
     int64_t *tied, tied_room;

@@ -135,13 +135,12 @@ static void search_one(void *context, int64_t task, int worker)
         for (int64_t j = 0; j < n; j++)
             if (s->value[j] < least) least = s->value[j], worst = j;
         double length2 = at_hull - at_query;
-        if (!(length2 > 1e-10)) return; /* inside or nearly: inner products have too few digits */
+        if (!(length2 > 1e-7 * (1 + square))) return; /* inside or nearly: inner products have too few digits */
         double length = sqrt(length2), bound = (least - at_query) / length;
         if (bound > lower) lower = bound;
         job->lower[task] = lower;
         if (lower >= cutoff || lower >= length * (1 - job->gap) || !enter(job, s, S, square, worst)) {
-            int done = lower >= cutoff || lower >= length * (1 - 10 * job->gap);
-            job->upper[task] = done ? length : INFINITY;
+            job->upper[task] = lower >= cutoff || lower >= length * (1 - job->gap) ? length : INFINITY;
             return;
         }
     }
