@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import os
-import pty
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ import numpy as np
 import pytest
 
 from closerlook.representations.space import Space
+from tests.cli.console import shown_on_a_terminal
 
 RUN = [sys.executable, "-m", "closerlook"]
 ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "CLOSERLOOK_DATA"}
@@ -286,25 +286,10 @@ def test_a_store_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
 
 
 def test_progress_is_a_bar_on_a_terminal(own_store: Path) -> None:
-    leader, follower = pty.openpty()
-    process = subprocess.Popen(
-        [*RUN, "extract", "-t", "toy-pos", "--batch-tokens", "256"],
-        env=ENVIRONMENT | {"CLOSERLOOK_STORE": str(own_store), "TERM": "xterm", "COLUMNS": "120"},
-        stdout=subprocess.DEVNULL,
-        stderr=follower,
-    )
-    os.close(follower)
-    shown = b""
-    while True:
-        try:
-            part = os.read(leader, 65536)
-        except OSError:  # the other end is closed
-            break
-        shown += part
-    os.close(leader)
-    assert process.wait() == 0
-    assert "extracting examples" in shown.decode()
-    assert "left" in shown.decode()
+    command = [*RUN, "extract", "-t", "toy-pos", "--batch-tokens", "256"]
+    shown = shown_on_a_terminal(command, ENVIRONMENT | {"CLOSERLOOK_STORE": str(own_store)})
+    assert "extracting examples" in shown
+    assert "left" in shown
 
 
 def test_tasks_says_what_is_present(own_store: Path, tmp_path: Path) -> None:

@@ -1,5 +1,9 @@
 """A command run inside the test's own process, which takes a hundredth of the time of one of its own."""
 
+import os
+import pty
+import subprocess
+
 import pytest
 
 from closerlook.cli import main
@@ -21,3 +25,22 @@ def assert_refused(capsys: pytest.CaptureFixture[str], message: str, *arguments:
     assert err.count("\n") == 1, err
     assert err.startswith("closerlook: ")
     assert message in err
+
+
+def shown_on_a_terminal(command: list[str], environment: dict[str, str]) -> str:
+    """What a command in a process of its own writes on standard error, where that is a terminal."""
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=follower, env=environment | {"TERM": "xterm", "COLUMNS": "120"}
+    )
+    os.close(follower)
+    shown = b""
+    while True:
+        try:
+            part = os.read(leader, 65536)
+        except OSError:  # the other end is closed
+            break
+        shown += part
+    os.close(leader)
+    assert process.wait() == 0
+    return shown.decode()

@@ -2,7 +2,6 @@
 
 import json
 import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 
 from closerlook.geometry import Audit, cluster
 from closerlook.representations.space import Provenance, Space
-from tests.cli.console import assert_refused, run
+from tests.cli.console import assert_refused, run, shown_on_a_terminal
 
 LINE = np.array([[0.0], [1.0], [2.0], [3.0], [4.0]])
 LINE_LABELS = np.array(["a", "a", "b", "a", "a"])
@@ -320,19 +319,6 @@ def test_progress_is_shown_only_where_a_stage_takes_long() -> None:
         "    with progress(f'stage after {after}', after=after) as show:\n"
         "        for done in range(5): show(done, 5); time.sleep(0.05)\n"
     )
-    leader, follower = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], stderr=follower, env=os.environ | {"TERM": "xterm", "COLUMNS": "120"}
-    )
-    os.close(follower)
-    shown = b""
-    while True:
-        try:
-            part = os.read(leader, 65536)
-        except OSError:  # the other end is closed
-            break
-        shown += part
-    os.close(leader)
-    assert process.wait() == 0
-    assert "stage after 0.05" in shown.decode()
-    assert "stage after 60" not in shown.decode()
+    shown = shown_on_a_terminal([sys.executable, "-c", code], dict(os.environ))
+    assert "stage after 0.05" in shown
+    assert "stage after 60" not in shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
@@ -15,7 +15,6 @@ from closerlook.version import __version__
 
 if TYPE_CHECKING:
     from closerlook.geometry import LabelDistances, Similarity
-    from closerlook.geometry.similarity import Table
     from closerlook.representations.points import Points
 
 EXAMPLE = "Example: closerlook compare original.npz tuned.npz; closerlook compare train.json test.npz"
@@ -48,8 +47,8 @@ def compare(
     seconds: dict[str, float] = {}
     left, right = (_measured(side, settings, seconds) for side in given)
     found = spatial_similarity(
-        cast("Table", left.table),
-        cast("Table", right.table),
+        left.table,
+        right.table,
         permutations=permutations,
         resamples=resamples,
         confidence=confidence,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +12,7 @@ from closerlook.geometry import kernels
 from closerlook.geometry.clusters import Blocker, Clustering
 from closerlook.geometry.frame import Floats, Frame, Integers, as_labels, as_points, longest
 from closerlook.geometry.hulls import certified
-
-Progress = Callable[[int, int], None]
+from closerlook.geometry.kernels import Progress
 
 PAIRS = 64
 """Pairs whose certificates are held at a time."""

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 
@@ -17,11 +17,11 @@ from closerlook.geometry import kernels
 from closerlook.geometry.arrange import Arrangement, arrange, same_rows
 from closerlook.geometry.frame import Floats, Frame, Integers, Label, as_labels, as_points
 from closerlook.geometry.hulls import TAU, check_tau
+from closerlook.geometry.kernels import Progress
 
 TIE = 1e-10
 """Means whose distances differ by less than this many RMS radii are equally close: rounding explains it."""
 
-Progress = Callable[[int, int], None]
 Merged = tuple[kernels.Merging, Integers]
 """What the greedy did, and for each of its rows the row of the arrangement."""
 

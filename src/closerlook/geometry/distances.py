@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Literal
@@ -15,9 +14,9 @@ from closerlook.geometry import kernels
 from closerlook.geometry.clusters import Clustering
 from closerlook.geometry.frame import Floats, Frame, Integers, Label, as_points, longest
 from closerlook.geometry.hulls import GAP
+from closerlook.geometry.kernels import Progress
 
 Statistic = Literal["mean", "min"]
-Progress = Callable[[int, int], None]
 
 BLOCK = 1024
 """Rows whose distances to all others are held at a time."""

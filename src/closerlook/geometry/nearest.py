@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from closerlook.errors import InputError
 from closerlook.geometry import kernels
 from closerlook.geometry.frame import Floats, Frame, Integers, as_points, longest
+from closerlook.geometry.kernels import Progress
 
 GAP = 1e-7
 """Distances are found to this relative gap."""
@@ -23,8 +24,6 @@ FAR = 1e30
 
 QUERIES = 1024
 """Queries worked on at a time."""
-
-Progress = Callable[[int, int], None]
 
 
 def nearest_hulls(

@@ -368,10 +368,12 @@ static int recall(Greedy *g, int64_t part, int64_t other, int64_t foe, int keep)
     return 1;
 }
 
+static const double *mean_of(const Greedy *g, int64_t foe) { return (foe < g->n ? g->link->mean : g->X) + foe * g->d; }
+
 /* Whether the line of the means is the normal of a hyperplane between the union and a foe. */
 static int apart_by_means(Greedy *g, int64_t a, int64_t b, Trial *t)
 {
-    const double *foe_mean = t->foe < g->n ? g->link->mean + t->foe * g->d : g->X + t->foe * g->d;
+    const double *foe_mean = mean_of(g, t->foe);
     double length = sqrt(squared_distance(g->union_mean, foe_mean, g->d));
     if (!(length > 0)) return 0;
     for (int64_t i = 0; i < g->d; i++) t->normal[i] = (g->union_mean[i] - foe_mean[i]) / length;
@@ -396,7 +398,7 @@ static void try_foe(void *context, int64_t task, int worker)
     else
         members[0] = t->foe;
     Wanted wanted = {g->tau, g->slack, 0, 100 * (g->d + 100)};
-    const double *mean = t->foe < g->n ? g->link->mean + t->foe * g->d : NULL;
+    const double *mean = mean_of(g, t->foe);
     Points own = {g->members, g->members_n, g->union_mean}, foe = {members, n, mean};
     Points news = {g->members + g->news, g->members_n - g->news, NULL};
     t->verdict = t->turned ? solve(s, foe, own, &wanted, t->from, news, -1) : solve(s, own, foe, &wanted, t->from, news, 1);

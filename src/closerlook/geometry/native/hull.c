@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "factor.h"
 #include "linear.h"
 
 enum {
@@ -33,7 +34,6 @@ struct Solver {
     signed char *side; /* +1: A, -1: B */
     double *weight;
     double **row;  /* its signed row, relative to the origin */
-    double **spare;
     double *R, *ya, *yb, *x, *g, *z, *t;
     double *rows;
     double lift; /* squared lifting coordinate */
@@ -126,26 +126,7 @@ static void combine_active(const Solver *s, const double *weight, double *out)
         crew_run(s->crew, combine_share, &pass, n);
 }
 
-/* ---- the factor ---- */
-
-/* t <- R'^-1 t */
-static void forward(const Solver *s, int64_t k, double *t)
-{
-    for (int64_t i = 0; i < k; i++) {
-        const double *row = s->R + i * s->cap;
-        t[i] /= row[i];
-        add_scaled(t + i + 1, -t[i], row + i + 1, k - i - 1);
-    }
-}
-
-/* t <- R^-1 t */
-static void backward(const Solver *s, int64_t k, double *t)
-{
-    for (int64_t i = k - 1; i >= 0; i--) {
-        const double *row = s->R + i * s->cap;
-        t[i] = (t[i] - dot(row + i + 1, t + i + 1, k - i - 1)) / row[i];
-    }
-}
+/* ---- the active set ---- */
 
 static void set_row(const Solver *s, double *row, int64_t place, signed char side)
 {
@@ -163,12 +144,12 @@ static int enter(Solver *s, int64_t place, signed char side)
     project_active(s, q, g);
     for (int64_t i = 0; i < k; i++) g[i] += s->side[i] == side ? s->lift : 0;
     double own = dot(q, q, d) + s->lift;
-    forward(s, k, g);
+    factor_forward(s->R, s->cap, k, g);
     double pivot = own - dot(g, g, k);
     if (pivot < 1e-4 * own) {
         /* Cancellation: take the residual of the point itself, and correct the new column by it. */
         memcpy(s->t, g, sizeof(double) * k);
-        backward(s, k, s->t);
+        factor_backward(s->R, s->cap, k, s->t);
         combine_active(s, s->t, s->point);
         double sum_a = 0, sum_b = 0;
         for (int64_t i = 0; i < k; i++) *(s->side[i] > 0 ? &sum_a : &sum_b) += s->t[i];
@@ -176,7 +157,7 @@ static int enter(Solver *s, int64_t place, signed char side)
         for (int64_t i = 0; i < d; i++) s->point[i] = q[i] - s->point[i];
         project_active(s, s->point, s->z);
         for (int64_t i = 0; i < k; i++) s->z[i] += s->lift * (s->side[i] > 0 ? lift_a : lift_b);
-        forward(s, k, s->z);
+        factor_forward(s->R, s->cap, k, s->z);
         for (int64_t i = 0; i < k; i++) g[i] += s->z[i];
         pivot = dot(s->point, s->point, d) + s->lift * (lift_a * lift_a + lift_b * lift_b) - dot(s->z, s->z, k);
         if (!(pivot > 1e-22 * own)) return 0;
@@ -194,7 +175,7 @@ static int enter(Solver *s, int64_t place, signed char side)
 /* Take the point in column j out of the active set. */
 static void leave(Solver *s, int64_t j)
 {
-    int64_t k = s->k, cap = s->cap;
+    int64_t k = s->k;
     double *row = s->row[j];
     size_t rest = (size_t)(k - 1 - j);
     memmove(s->row + j, s->row + j + 1, sizeof(double *) * rest);
@@ -202,18 +183,7 @@ static void leave(Solver *s, int64_t j)
     memmove(s->place + j, s->place + j + 1, sizeof(int64_t) * rest);
     memmove(s->side + j, s->side + j + 1, rest);
     memmove(s->weight + j, s->weight + j + 1, sizeof(double) * rest);
-    for (int64_t i = 0; i < k; i++) {
-        int64_t from = i > j + 1 ? i : j + 1; /* below the diagonal nothing is kept */
-        memmove(s->R + i * cap + from - 1, s->R + i * cap + from, sizeof(double) * (size_t)(k - from));
-    }
-    for (int64_t i = j; i < k - 1; i++) {
-        double *a = s->R + i * cap, *b = a + cap;
-        double h = hypot(a[i], b[i]), c = a[i] / h, sn = b[i] / h;
-        a[i] = h;
-        rotate(a + i + 1, b + i + 1, c, sn, k - 2 - i);
-        rotate(s->ya + i, s->ya + i + 1, c, sn, 1);
-        rotate(s->yb + i, s->yb + i + 1, c, sn, 1);
-    }
+    factor_drop(s->R, s->cap, k, j, s->ya, s->yb);
     s->k = k - 1;
 }
 
@@ -234,7 +204,7 @@ static void least(Solver *s)
     double la, lb;
     multipliers(s, 1, 1, &la, &lb);
     for (int64_t i = 0; i < s->k; i++) s->x[i] = la * s->ya[i] + lb * s->yb[i];
-    backward(s, s->k, s->x);
+    factor_backward(s->R, s->cap, s->k, s->x);
 }
 
 static double renew_w(Solver *s, const double *weight)
@@ -262,11 +232,11 @@ static double refine(Solver *s, double *x, double square, double tolerance)
         }
         if (worst <= tolerance * square || worst > 0.5 * last) break;
         last = worst;
-        forward(s, k, s->z);
+        factor_forward(s->R, s->cap, k, s->z);
         double la, lb;
         multipliers(s, -dot(s->ya, s->z, k), -dot(s->yb, s->z, k), &la, &lb);
         for (int64_t i = 0; i < k; i++) s->z[i] += la * s->ya[i] + lb * s->yb[i];
-        backward(s, k, s->z);
+        factor_backward(s->R, s->cap, k, s->z);
         for (int64_t i = 0; i < k; i++) x[i] += s->z[i];
         square = renew_w(s, x);
     }
@@ -404,16 +374,6 @@ static void price_list(const Solver *s, const int64_t *list, int64_t n, double s
     }
 }
 
-static void mean_of(const Solver *s, Points p, double *mean)
-{
-    if (p.mean) {
-        memcpy(mean, p.mean, sizeof(double) * s->d);
-        return;
-    }
-    memset(mean, 0, sizeof(double) * s->d);
-    for (int64_t i = 0; i < p.n; i++) add_scaled(mean, 1.0 / (double)p.n, s->X + p.places[i] * s->d, s->d);
-}
-
 /* ---- states ---- */
 
 struct State {
@@ -473,11 +433,9 @@ static int start(Solver *s, Points A, Points B, const Wanted *wanted, const Stat
             return UNDECIDED;
         }
     }
-    mean_of(s, A, s->w);
-    mean_of(s, B, s->point);
     for (int64_t i = 0; i < s->d; i++) {
-        s->origin[i] = 0.5 * (s->w[i] + s->point[i]);
-        s->w[i] -= s->point[i];
+        s->origin[i] = 0.5 * (A.mean[i] + B.mean[i]);
+        s->w[i] = A.mean[i] - B.mean[i];
     }
     s->k = 0;
     double length = sqrt(dot(s->w, s->w, s->d));

@@ -13,7 +13,7 @@ enum { UNDECIDED = 0, SEPARABLE = 1, OVERLAPPING = 2 };
 typedef struct {
     const int64_t *places;
     int64_t n;
-    const double *mean; /* a point of the hull to start from; NULL: the mean */
+    const double *mean;
 } Points;
 
 typedef struct {

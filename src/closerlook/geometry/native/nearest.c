@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "factor.h"
 #include "linear.h"
 #include "parallel.h"
 
@@ -41,11 +42,7 @@ static int enter(const Job *job, Search *s, const double *S, double square, int6
     double *g = s->g;
     for (int64_t i = 0; i < k; i++) g[i] = inner(job, S, square, s->active[i], point);
     double own = inner(job, S, square, point, point);
-    for (int64_t i = 0; i < k; i++) {
-        const double *row = s->R + i * s->cap;
-        g[i] /= row[i];
-        add_scaled(g + i + 1, -g[i], row + i + 1, k - i - 1);
-    }
+    factor_forward(s->R, s->cap, k, g);
     double pivot = own - dot(g, g, k);
     if (!(pivot > 1e-12 * own)) return 0;
     double r = sqrt(pivot);
@@ -59,21 +56,11 @@ static int enter(const Job *job, Search *s, const double *S, double square, int6
 
 static void leave(Search *s, int64_t j)
 {
-    int64_t k = s->k, cap = s->cap;
+    int64_t k = s->k;
     size_t rest = (size_t)(k - 1 - j);
     memmove(s->active + j, s->active + j + 1, sizeof(int64_t) * rest);
     memmove(s->weight + j, s->weight + j + 1, sizeof(double) * rest);
-    for (int64_t i = 0; i < k; i++) {
-        int64_t from = i > j + 1 ? i : j + 1;
-        memmove(s->R + i * cap + from - 1, s->R + i * cap + from, sizeof(double) * (size_t)(k - from));
-    }
-    for (int64_t i = j; i < k - 1; i++) {
-        double *a = s->R + i * cap, *b = a + cap;
-        double h = hypot(a[i], b[i]), c = a[i] / h, sn = b[i] / h;
-        a[i] = h;
-        rotate(a + i + 1, b + i + 1, c, sn, k - 2 - i);
-        rotate(s->y + i, s->y + i + 1, c, sn, 1);
-    }
+    factor_drop(s->R, s->cap, k, j, s->y, NULL);
     s->k = k - 1;
 }
 
@@ -84,10 +71,7 @@ static void descend(Search *s)
         int64_t k = s->k, first = -1;
         double total = dot(s->y, s->y, k), step = 1;
         for (int64_t i = 0; i < k; i++) s->x[i] = s->y[i] / total;
-        for (int64_t i = k - 1; i >= 0; i--) {
-            const double *row = s->R + i * s->cap;
-            s->x[i] = (s->x[i] - dot(row + i + 1, s->x + i + 1, k - i - 1)) / row[i];
-        }
+        factor_backward(s->R, s->cap, k, s->x);
         for (int64_t i = 0; i < k; i++)
             if (s->x[i] <= 0) {
                 double reach = s->weight[i] / (s->weight[i] - s->x[i]);

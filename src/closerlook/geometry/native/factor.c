@@ -1,0 +1,39 @@
+#include "factor.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "linear.h"
+
+void factor_forward(const double *R, int64_t cap, int64_t k, double *t)
+{
+    for (int64_t i = 0; i < k; i++) {
+        const double *row = R + i * cap;
+        t[i] /= row[i];
+        add_scaled(t + i + 1, -t[i], row + i + 1, k - i - 1);
+    }
+}
+
+void factor_backward(const double *R, int64_t cap, int64_t k, double *t)
+{
+    for (int64_t i = k - 1; i >= 0; i--) {
+        const double *row = R + i * cap;
+        t[i] = (t[i] - dot(row + i + 1, t + i + 1, k - i - 1)) / row[i];
+    }
+}
+
+void factor_drop(double *R, int64_t cap, int64_t k, int64_t j, double *y, double *z)
+{
+    for (int64_t i = 0; i < k; i++) {
+        int64_t from = i > j + 1 ? i : j + 1; /* below the diagonal nothing is kept */
+        memmove(R + i * cap + from - 1, R + i * cap + from, sizeof(double) * (size_t)(k - from));
+    }
+    for (int64_t i = j; i < k - 1; i++) {
+        double *a = R + i * cap, *b = a + cap;
+        double h = hypot(a[i], b[i]), c = a[i] / h, s = b[i] / h;
+        a[i] = h;
+        rotate(a + i + 1, b + i + 1, c, s, k - 2 - i);
+        rotate(y + i, y + i + 1, c, s, 1);
+        if (z) rotate(z + i, z + i + 1, c, s, 1);
+    }
+}
