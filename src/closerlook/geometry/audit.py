@@ -78,36 +78,46 @@ class _Inspector:
 
     def inspect_apart(self, progress: Progress | None) -> None:
         """Every two clusters of different labels: separable, or single rows in conflict."""
-        codes, sizes = self.clustering.cluster_codes, self.clustering.sizes
-        single = sizes == 1
-        k = len(codes)
-        rows = np.array([group[0] for group in self.members])
-        for first in range(k):
-            others = np.arange(first + 1, k)
-            others = others[codes[others] != codes[first]]
-            if single[first]:
-                self._compare_rows(first, others[single[others]], rows)
-                others = others[~single[others]]
-            for at in range(0, len(others), PAIRS):
-                self._separate(first, others[at : at + PAIRS])
+        codes = self.clustering.cluster_codes
+        single = self.clustering.sizes == 1
+        large, alone = np.flatnonzero(~single), np.flatnonzero(single)
+        rows = np.array([self.members[cluster][0] for cluster in alone], np.int64)
+        place = np.unique(self.Z[rows] + 0.0, axis=0, return_inverse=True)[1].reshape(-1)  # + 0.0: no negative zeros
+        for at, first in enumerate(large):
+            later = large[at + 1 :]
+            self._separate(first, [np.array([other]) for other in later[codes[later] != codes[first]]])
+            foreign = codes[alone] != codes[first]
+            self._separate(first, _groups(alone[foreign], place[foreign]))
             if progress:
-                progress(first + 1, 2 * k)
+                progress(at + 1, 2 * len(large))
+        self._compare_places(self.Z[rows[np.unique(place, return_index=True)[1]]], place, codes[alone])
 
-    def _compare_rows(self, first: int, others: Integers, rows: Integers) -> None:
-        """Single rows: their distance is that of two points."""
-        distance = np.linalg.norm(self.Z[rows[others]] - self.Z[rows[first]], axis=1)
-        meet = distance <= self.tolerance + 2 * self.slack
-        self.conflicting += int(meet.sum())
-        self.apart += int((~meet).sum())
+    def _compare_places(self, places: Floats, place: Integers, codes: Integers) -> None:
+        """Single rows, each at a place: their distance is that of two points."""
+        held = np.zeros((len(places), self.clustering.n_labels), np.int64)
+        np.add.at(held, (place, codes), 1)
+        for at in range(len(places)):
+            foreign = held[at].sum() * held[at:].sum(axis=1) - held[at:] @ held[at]  # pairs of rows of different labels
+            foreign[0] //= 2  # at the place itself each pair was counted from both sides
+            distance = np.linalg.norm(places[at:] - places[at], axis=1)
+            meet = distance <= self.tolerance + 2 * self.slack
+            self.conflicting += int(foreign[meet].sum())
+            self.apart += int(foreign[~meet].sum())
 
-    def _separate(self, first: int, others: Integers) -> None:
-        groups = [self.members[first], *(self.members[other] for other in others)]
-        verdicts = self._solve(groups, [(0, i + 1) for i in range(len(others))])
-        for other, verdict in zip(others, verdicts, strict=True):
-            if verdict == "separable":
-                self.apart += 1
-            else:
-                self.problems.append(f"clusters {first} and {other}, of different labels, are {verdict}")
+    def _separate(self, first: int, others: list[Integers]) -> None:
+        """A cluster from others, given in groups that lie at one place: one certificate for each group."""
+        for at in range(0, len(others), PAIRS):
+            part = others[at : at + PAIRS]
+            groups = [self.members[first], *(self.members[same[0]] for same in part)]
+            verdicts = self._solve(groups, [(0, i + 1) for i in range(len(part))])
+            for same, verdict in zip(part, verdicts, strict=True):
+                if verdict == "separable":
+                    self.apart += len(same)
+                    continue
+                self.problems += [
+                    f"clusters {min(first, other)} and {max(first, other)}, of different labels, are {verdict}"
+                    for other in same
+                ]
 
     def inspect_blocked(self, progress: Progress | None) -> None:
         """Every two clusters of one label: their union meets a cluster of another label."""
@@ -178,3 +188,9 @@ class _Inspector:
             ).verdict
             for at, (a, b) in enumerate(pairs)
         ]
+
+
+def _groups(values: Integers, keys: Integers) -> list[Integers]:
+    """The values of each key."""
+    order = np.argsort(keys, kind="stable")
+    return np.split(values[order], np.flatnonzero(np.diff(keys[order])) + 1) if len(values) else []
