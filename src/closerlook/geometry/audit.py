@@ -83,7 +83,7 @@ class _Inspector:
         large, alone = np.flatnonzero(~single), np.flatnonzero(single)
         rows = np.array([self.members[cluster][0] for cluster in alone], np.int64)
         place = np.unique(self.Z[rows] + 0.0, axis=0, return_inverse=True)[1].reshape(-1)  # + 0.0: no negative zeros
-        for at, first in enumerate(large):
+        for at, first in enumerate(large.tolist()):
             later = large[at + 1 :]
             self._separate(first, [np.array([other]) for other in later[codes[later] != codes[first]]])
             foreign = codes[alone] != codes[first]

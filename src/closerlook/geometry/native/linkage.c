@@ -279,6 +279,14 @@ int64_t linkage_points(const Linkage *l, int64_t slot, int64_t *out)
     return n;
 }
 
+double linkage_extreme(const Linkage *l, int64_t point, const double *w, double sign)
+{
+    double least = INFINITY;
+    for (; point >= 0; point = point < l->n ? l->next[point] : -1)
+        least = fmin(least, sign * dot(l->X + point * l->d, w, l->d));
+    return sign * least;
+}
+
 double linkage_union(const Linkage *l, int64_t a, int64_t b, double *mean, float *lead)
 {
     double share = l->mass[b] / (l->mass[a] + l->mass[b]);

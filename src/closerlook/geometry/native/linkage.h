@@ -52,6 +52,9 @@ void linkage_refuse(Linkage *l, int64_t a, int64_t b);
 int64_t linkage_merge(Linkage *l, int64_t a, int64_t b);
 int64_t linkage_points(const Linkage *l, int64_t slot, int64_t *out);
 
+/* The least (sign 1) or largest (sign -1) projection of a cluster's points from one on, or of one row of X after the n. */
+double linkage_extreme(const Linkage *l, int64_t point, const double *w, double sign);
+
 /* Mean and lead of the union of two clusters, and a radius around that mean. */
 double linkage_union(const Linkage *l, int64_t a, int64_t b, double *mean, float *lead);
 void linkage_lead(const Linkage *l, const double *point, float *lead);
