@@ -1,0 +1,151 @@
+#include "memory.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const size_t STATE_BYTES = (size_t)1 << 28, NORMAL_BYTES = (size_t)1 << 27, PAIRS = (size_t)1 << 18;
+
+/* The hyperplane of two clusters: `a` above, `b` below. */
+typedef struct {
+    int64_t a, b; /* slot + 1 */
+    int64_t tail_a, tail_b; /* the last point that low and high take into account */
+    double low, high;
+    State *state;
+} Pair;
+
+typedef struct {
+    Pair *pair;
+    int64_t a, b;
+    State *state;
+} Renewed;
+
+struct Memory {
+    const Linkage *link;
+    double clear;
+    Pair *pair; /* a hash table: a pair takes the place of another */
+    double *normal;
+    uint64_t n, sweep;
+    size_t state_bytes;
+    Renewed *renewed; /* what was found for the union, should it be made */
+    int64_t renewed_n;
+};
+
+Memory *memory_new(const Linkage *link, int64_t most, double clear)
+{
+    Memory *m = calloc(1, sizeof *m);
+    m->link = link, m->clear = clear;
+    for (m->n = 256; m->n < PAIRS && (int64_t)m->n < 64 * link->n;) m->n *= 2;
+    while (m->n > 256 && m->n * link->d * sizeof(double) > NORMAL_BYTES) m->n /= 2;
+    m->pair = calloc(m->n, sizeof(Pair));
+    m->normal = calloc(m->n * link->d, sizeof(double)); /* touched only as it is used */
+    m->renewed = malloc(sizeof(Renewed) * (most + 1));
+    return m;
+}
+
+void memory_free(Memory *m)
+{
+    for (uint64_t i = 0; i < m->n; i++) free(m->pair[i].state);
+    free(m->pair), free(m->normal), free(m->renewed), free(m);
+}
+
+static Pair *place_of(const Memory *m, int64_t a, int64_t b, double **normal)
+{
+    uint64_t key = (uint64_t)a * 0x9E3779B97F4A7C15u ^ (uint64_t)b * 0xC2B2AE3D27D4EB4Fu;
+    key ^= key >> 29, key *= 0xBF58476D1CE4E5B9u, key ^= key >> 32;
+    *normal = m->normal + (key & (m->n - 1)) * m->link->d;
+    return &m->pair[key & (m->n - 1)];
+}
+
+/* What is remembered for (part, foe), whichever of the two is above; NULL if nothing is. */
+static Pair *find(const Memory *m, int64_t part, int64_t foe, double **normal, int *above)
+{
+    Pair *p = place_of(m, part, foe, normal);
+    *above = p->a == part + 1 && p->b == foe + 1;
+    if (*above) return p;
+    p = place_of(m, foe, part, normal); /* found when the foe grew */
+    return p->a == foe + 1 && p->b == part + 1 ? p : NULL;
+}
+
+static int64_t tail_of(const Linkage *l, int64_t slot) { return slot < l->n ? l->tail[slot] : slot; }
+
+/* Take into account the points that have joined either cluster since; a union's points follow those of its larger part. */
+static void catch_up(const Linkage *l, Pair *p, const double *w)
+{
+    int64_t a = tail_of(l, p->a - 1), b = tail_of(l, p->b - 1);
+    if (p->tail_a != a) p->low = fmin(p->low, linkage_extreme(l, l->next[p->tail_a], w, 1)), p->tail_a = a;
+    if (p->tail_b != b) p->high = fmax(p->high, linkage_extreme(l, l->next[p->tail_b], w, -1)), p->tail_b = b;
+}
+
+int memory_recall(Memory *m, int64_t part, int64_t other, int64_t foe, int keep)
+{
+    double *w;
+    int above;
+    Pair *p = find(m, part, foe, &w, &above);
+    if (!p) return 0;
+    catch_up(m->link, p, w);
+    if (p->low - p->high <= m->clear) return 0;
+    double reach = linkage_extreme(m->link, other, w, above ? 1 : -1);
+    if (above ? reach - p->high <= m->clear : p->low - reach <= m->clear) return 0;
+    if (keep) {
+        *(above ? &p->low : &p->high) = above ? fmin(p->low, reach) : fmax(p->high, reach);
+        m->renewed[m->renewed_n++] = (Renewed){p, p->a, p->b, NULL};
+    }
+    return 1;
+}
+
+const State *memory_state(const Memory *m, int64_t part, int64_t foe, int *turned)
+{
+    double *normal;
+    int above;
+    const Pair *p = find(m, part, foe, &normal, &above);
+    *turned = p && p->state && !above;
+    return p ? p->state : NULL;
+}
+
+static void forget_state(Memory *m, Pair *p)
+{
+    m->state_bytes -= state_size(p->state);
+    free(p->state);
+    p->state = NULL;
+}
+
+void memory_keep(Memory *m, int64_t slot, const Found *f)
+{
+    double *normal;
+    int64_t a = f->turned ? f->foe : slot, b = f->turned ? slot : f->foe;
+    Pair *p = place_of(m, a, b, &normal);
+    State *state = p->state;
+    if (state && (p->a != a + 1 || p->b != b + 1)) state = NULL, forget_state(m, p);
+    *p = (Pair){a + 1, b + 1, tail_of(m->link, a), tail_of(m->link, b), f->low, f->high, state};
+    memcpy(normal, f->normal, sizeof(double) * m->link->d);
+    m->renewed[m->renewed_n++] = (Renewed){p, a + 1, b + 1, f->state};
+}
+
+void memory_confirm(Memory *m, int64_t slot)
+{
+    for (int64_t i = 0; i < m->renewed_n; i++) {
+        Renewed *r = &m->renewed[i];
+        Pair *p = r->pair;
+        if (p->a != r->a || p->b != r->b) { /* another pair has taken the place */
+            free(r->state);
+            continue;
+        }
+        *(p->a == slot + 1 ? &p->tail_a : &p->tail_b) = m->link->tail[slot];
+        if (!r->state) continue;
+        if (p->state) forget_state(m, p);
+        p->state = r->state;
+        m->state_bytes += state_size(r->state);
+    }
+    m->renewed_n = 0;
+    while (m->state_bytes > STATE_BYTES) { /* let the next ones in the table go: as good as any */
+        m->sweep = (m->sweep + 1) & (m->n - 1);
+        if (m->pair[m->sweep].state) forget_state(m, &m->pair[m->sweep]);
+    }
+}
+
+void memory_discard(Memory *m)
+{
+    for (int64_t i = 0; i < m->renewed_n; i++) free(m->renewed[i].state);
+    m->renewed_n = 0;
+}

@@ -1,0 +1,175 @@
+#include "planes.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "linear.h"
+
+enum {
+    PLANES = 32,  /* hyperplanes kept for two labels */
+    STRIPE = 512, /* points that a thread projects at a time */
+};
+
+/* Hyperplanes for two labels, and where each of their clusters lies on them. */
+typedef struct {
+    int64_t label[2];
+    int n;
+    double *normal;          /* PLANES x d */
+    double *low, *high;      /* PLANES x (points of both labels) */
+    int64_t used[PLANES];    /* when the plane last settled something */
+} Pool;
+
+struct Planes {
+    const Linkage *link;
+    const int64_t *foe_start, *foe;
+    double clear;
+    Crew *crew;
+    Pool **pool; /* beside each entry of foe */
+    double *projection;
+    int64_t clock;
+};
+
+Planes *planes_new(const Linkage *link, const int64_t *foe_start, const int64_t *foe, double clear, Crew *crew)
+{
+    Planes *planes = calloc(1, sizeof *planes);
+    planes->link = link, planes->foe_start = foe_start, planes->foe = foe, planes->clear = clear, planes->crew = crew;
+    planes->pool = calloc((size_t)foe_start[link->labels] + 1, sizeof(Pool *));
+    planes->projection = malloc(sizeof(double) * (link->n + 1));
+    return planes;
+}
+
+void planes_free(Planes *planes)
+{
+    for (int64_t label = 0; label < planes->link->labels; label++)
+        for (int64_t e = planes->foe_start[label]; e < planes->foe_start[label + 1]; e++) {
+            Pool *p = planes->pool[e];
+            if (!p || planes->foe[e] < label) continue; /* both directions hold the same pool */
+            free(p->normal), free(p->low), free(p->high), free(p);
+        }
+    free(planes->pool), free(planes->projection), free(planes);
+}
+
+void planes_tick(Planes *planes) { planes->clock++; }
+
+static int64_t entry_of(const Planes *planes, int64_t label, int64_t foe)
+{
+    for (int64_t e = planes->foe_start[label]; e < planes->foe_start[label + 1]; e++)
+        if (planes->foe[e] == foe) return e;
+    return -1;
+}
+
+static int64_t width_of(const Linkage *l, const Pool *p)
+{
+    return l->start[p->label[0] + 1] - l->start[p->label[0]] + l->start[p->label[1] + 1] - l->start[p->label[1]];
+}
+
+/* Where a slot of one of the pool's labels stands in its arrays. */
+static int64_t column(const Linkage *l, const Pool *p, int64_t slot)
+{
+    if (l->label[slot] == p->label[0]) return slot - l->start[p->label[0]];
+    return l->start[p->label[0] + 1] - l->start[p->label[0]] + slot - l->start[p->label[1]];
+}
+
+/* The pool of two labels, made if there is none. */
+static Pool *pool_of(Planes *planes, int64_t label, int64_t foe)
+{
+    int64_t e = entry_of(planes, label, foe), back = entry_of(planes, foe, label);
+    Pool *p = planes->pool[e];
+    if (p) return p;
+    p = calloc(1, sizeof *p);
+    p->label[0] = label < foe ? label : foe, p->label[1] = label < foe ? foe : label;
+    int64_t width = width_of(planes->link, p);
+    p->normal = malloc(sizeof(double) * PLANES * planes->link->d);
+    p->low = malloc(sizeof(double) * PLANES * width);
+    p->high = malloc(sizeof(double) * PLANES * width);
+    planes->pool[e] = planes->pool[back] = p;
+    return p;
+}
+
+/* The place for one more hyperplane: a free one, else that of the one not used for longest. */
+static int place_in(Pool *p)
+{
+    if (p->n < PLANES) return p->n++;
+    int oldest = 0;
+    for (int i = 1; i < PLANES; i++)
+        if (p->used[i] < p->used[oldest]) oldest = i;
+    return oldest;
+}
+
+typedef struct {
+    const Linkage *link;
+    int64_t from;
+    int64_t n;
+    const double *w;
+    double *out;
+} Stripe;
+
+static void project_stripe(void *context, int64_t task, int worker)
+{
+    (void)worker;
+    Stripe *s = context;
+    int64_t from = task * STRIPE, n = s->n - from < STRIPE ? s->n - from : STRIPE;
+    project(s->link->X + (s->from + from) * s->link->d, s->link->d, NULL, n, s->w, s->out + from);
+}
+
+void planes_add(Planes *planes, int64_t label, int64_t foe, const double *normal)
+{
+    const Linkage *l = planes->link;
+    Pool *p = pool_of(planes, label, foe);
+    int h = place_in(p);
+    p->used[h] = planes->clock;
+    memcpy(p->normal + h * l->d, normal, sizeof(double) * l->d);
+    int64_t width = width_of(l, p), at = 0;
+    double *low = p->low + h * width, *high = p->high + h * width;
+    for (int64_t i = 0; i < width; i++) low[i] = INFINITY, high[i] = -INFINITY;
+    for (int side = 0; side < 2; side++) {
+        int64_t from = l->start[p->label[side]], n = l->start[p->label[side] + 1] - from;
+        Stripe stripe = {l, from, n, normal, planes->projection};
+        crew_run(planes->crew, project_stripe, &stripe, (n + STRIPE - 1) / STRIPE);
+        for (int64_t i = 0; i < n; i++) {
+            int64_t c = at + l->owner[from + i] - from;
+            low[c] = fmin(low[c], planes->projection[i]);
+            high[c] = fmax(high[c], planes->projection[i]);
+        }
+        at += n;
+    }
+}
+
+int64_t planes_filter(Planes *planes, int64_t entry, int64_t a, int64_t b, int64_t *slots, int64_t n)
+{
+    const Linkage *l = planes->link;
+    Pool *p = planes->pool[entry];
+    if (!p || !n) return n;
+    int64_t width = width_of(l, p), ca = column(l, p, a), cb = column(l, p, b);
+    int64_t shift = column(l, p, slots[0]) - slots[0]; /* the same for all slots of a label */
+    double clear = planes->clear;
+    for (int h = 0; h < p->n && n; h++) {
+        const double *low = p->low + h * width, *high = p->high + h * width;
+        double union_low = fmin(low[ca], low[cb]), union_high = fmax(high[ca], high[cb]);
+        int64_t kept = 0;
+        for (int64_t i = 0; i < n; i++) {
+            int64_t c = slots[i] + shift;
+            int apart = (union_low - high[c] > clear) | (low[c] - union_high > clear);
+            slots[kept] = slots[i];
+            kept += !apart;
+        }
+        if (kept < n) p->used[h] = planes->clock;
+        n = kept;
+    }
+    return n;
+}
+
+void planes_merge(Planes *planes, int64_t slot, int64_t gone)
+{
+    const Linkage *l = planes->link;
+    for (int64_t e = planes->foe_start[l->label[slot]]; e < planes->foe_start[l->label[slot] + 1]; e++) {
+        Pool *p = planes->pool[e];
+        if (!p) continue;
+        int64_t width = width_of(l, p), to = column(l, p, slot), from = column(l, p, gone);
+        for (int h = 0; h < p->n; h++, to += width, from += width) {
+            p->low[to] = fmin(p->low[to], p->low[from]);
+            p->high[to] = fmax(p->high[to], p->high[from]);
+        }
+    }
+}

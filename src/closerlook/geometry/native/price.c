@@ -1,0 +1,102 @@
+#include "price.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "linear.h"
+
+/* The places with the smallest keys, at most SHORTLIST of them. */
+static int64_t smallest(Points p, const float *key, int64_t *out)
+{
+    float top[SHORTLIST]; /* a heap, the largest on top */
+    int64_t held = 0;
+    for (int64_t i = 0; i < p.n; i++) {
+        if (held == SHORTLIST && key[i] >= top[0]) continue;
+        int64_t hole;
+        if (held < SHORTLIST) {
+            hole = held++;
+            while (hole && top[(hole - 1) / 2] < key[i]) {
+                top[hole] = top[(hole - 1) / 2], out[hole] = out[(hole - 1) / 2];
+                hole = (hole - 1) / 2;
+            }
+        } else {
+            hole = 0;
+            for (;;) {
+                int64_t child = 2 * hole + 1;
+                if (child >= held) break;
+                if (child + 1 < held && top[child + 1] > top[child]) child++;
+                if (top[child] <= key[i]) break;
+                top[hole] = top[child], out[hole] = out[child];
+                hole = child;
+            }
+        }
+        top[hole] = key[i], out[hole] = p.places[i];
+    }
+    return held;
+}
+
+typedef struct {
+    const Solver *s;
+    Points points;
+} Stripe;
+
+enum { STRIPE = 256 };
+
+static void price_stripe(void *context, int64_t task, int worker)
+{
+    (void)worker;
+    const Stripe *stripe = context;
+    const Solver *s = stripe->s;
+    int64_t from = task * STRIPE, n = stripe->points.n - from < STRIPE ? stripe->points.n - from : STRIPE;
+    project_single(s->single, s->d, stripe->points.places + from, n, s->w_single, s->price + from);
+}
+
+/*
+ * All points are looked at in single precision; those that its error leaves open are projected again, so that the result is
+ * that of double precision.
+ */
+double price_points(Solver *s, Points p, double sign, double length, int64_t *list, int64_t *n_list)
+{
+    if (s->priced < p.n) {
+        free(s->price);
+        s->price = malloc(sizeof(float) * p.n);
+        s->priced = p.n;
+    }
+    for (int64_t i = 0; i < s->d; i++) s->w_single[i] = (float)(sign * s->w[i]);
+    Stripe stripe = {s, p};
+    int64_t stripes = (p.n + STRIPE - 1) / STRIPE;
+    if (s->crew && p.n * s->d > 1 << 18)
+        crew_run(s->crew, price_stripe, &stripe, stripes);
+    else
+        for (int64_t i = 0; i < stripes; i++) price_stripe(&stripe, i, 0);
+    *n_list = smallest(p, s->price, list);
+    double low = INFINITY, open = INFINITY;
+    double error = 1.01 * (double)(s->d + 16) * 0x1p-24 * s->longest * length; /* (d + 3) roundings at most, and w's own */
+    for (int64_t i = 0; i < p.n; i++) open = fmin(open, s->price[i]);
+    for (int64_t i = 0; i < p.n; i++)
+        if (s->price[i] <= open + 2 * error) low = fmin(low, sign * dot(s->X + p.places[i] * s->d, s->w, s->d));
+    return sign * low;
+}
+
+double price_all(Solver *s, Points A, Points B, double length)
+{
+    double low = price_points(s, A, 1, length, s->list_a, &s->n_list_a);
+    double high = price_points(s, B, -1, length, s->list_b, &s->n_list_b);
+    s->pricings++;
+    double lower = (low - high) / length;
+    if (lower > s->lower) {
+        s->lower = lower, s->low_a = low / length, s->high_b = high / length;
+        for (int64_t i = 0; i < s->d; i++) s->normal[i] = s->w[i] / length;
+    }
+    return lower;
+}
+
+void price_list(const Solver *s, const int64_t *list, int64_t n, double sign, Prices *p)
+{
+    p->n = n, p->least = INFINITY;
+    project(s->X, s->d, list, n, s->w, p->value);
+    for (int64_t i = 0; i < n; i++) {
+        p->value[i] *= sign;
+        p->least = fmin(p->least, p->value[i]);
+    }
+}
