@@ -1,5 +1,22 @@
-"""Probes: what a space tells about its labels, as scikit-learn estimators."""
+"""Probes: what a space tells about its labels, as scikit-learn estimators and as plain functions."""
 
+from closerlook.probes.classifier import ClassifierProbe
+from closerlook.probes.control import CodeLength, Selectivity, control_labels, measure_selectivity, online_code
 from closerlook.probes.direct import DirectProbe
+from closerlook.probes.grid import GRID, ProbeResult, probe_grid, probe_grids
+from closerlook.probes.training import Training
 
-__all__ = ["DirectProbe"]
+__all__ = [
+    "GRID",
+    "ClassifierProbe",
+    "CodeLength",
+    "DirectProbe",
+    "ProbeResult",
+    "Selectivity",
+    "Training",
+    "control_labels",
+    "measure_selectivity",
+    "online_code",
+    "probe_grid",
+    "probe_grids",
+]

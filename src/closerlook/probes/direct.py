@@ -61,7 +61,7 @@ class DirectProbe(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerM
         """The probe with the clusters of X: (n, d), y: (n,)."""
         points, labels = validate_data(self, X, y, dtype=np.float64, order="C", copy=True)  # X may change later
         self._check_parameters()
-        with _value_errors():
+        with value_errors():
             if labels.dtype.kind == "O":
                 as_labels(labels, len(points))  # says which labels are of mixed types; the next line would not
             check_classification_targets(labels)
@@ -81,7 +81,7 @@ class DirectProbe(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerM
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """(m,) the label of the hull nearest to each row of X: (m, d)."""
         queries = self._queries(X)
-        with _value_errors():
+        with value_errors():
             nearest, _ = geometry.nearest_hulls(
                 self._points, self.clustering_.members(), queries, threads=self._threads()
             )
@@ -91,7 +91,7 @@ class DirectProbe(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerM
     def transform(self, X: ArrayLike) -> Floats:
         """(m, k) the distance of each row of X: (m, d) to each cluster's hull; 0 inside."""
         queries = self._queries(X)
-        with _value_errors():
+        with value_errors():
             return geometry.hull_distances(self._points, self.clustering_.members(), queries, threads=self._threads())
 
     @property
@@ -99,7 +99,7 @@ class DirectProbe(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerM
         """The distances of the labels; computed on first access, which can take longer than fitting."""
         check_is_fitted(self)
         if self._distances is None:
-            with _value_errors():
+            with value_errors():
                 apart = geometry.cluster_distances(
                     self._points, self.clustering_, min_points=self.min_points, threads=self._threads()
                 )
@@ -148,7 +148,8 @@ def _is(value: object, kind: type) -> bool:
 
 
 @contextmanager
-def _value_errors() -> Iterator[None]:
+def value_errors() -> Iterator[None]:
+    """Our errors as the ValueErrors that scikit-learn expects."""
     try:
         yield
     except InputError as error:

@@ -1,0 +1,228 @@
+"""Controls for a classifier probe: what it can memorise (Hewitt & Liang 2019), how many bits the labels take given the
+vectors (Voita & Titov 2020).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.preprocessing import StandardScaler
+
+from closerlook.errors import InputError
+from closerlook.geometry.frame import Label
+from closerlook.geometry.kernels import count_threads
+from closerlook.probes.grid import (
+    SEEDS,
+    Labelled,
+    Measured,
+    ProbeResult,
+    check_seeds,
+    check_sizes,
+    checked,
+    deviation,
+    probe_grid,
+)
+from closerlook.probes.training import Integers, Job, Progress, Sizes, Training
+
+BLOCKS = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5, 1.0)
+"""Up to which share of the rows each block of the online code goes."""
+
+CODE_SIZES: Sizes = (256, 256)
+
+
+# ---- control tasks ----
+
+
+@dataclass(frozen=True, eq=False)
+class Selectivity:
+    """A probe on the task and, at the same sizes, on its control task.
+
+    control: accuracy on the control task by seed. selectivity: (r,) the task's accuracy minus the control's. known: the
+    share of test rows whose word type train has: only those can be memorised.
+    """
+
+    task: Measured
+    control: Measured
+    sizes: Sizes
+    known: float
+
+    @property
+    def selectivity(self) -> Measured:
+        """(r,) by seed."""
+        return self.task - self.control
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "selectivity": float(self.selectivity.mean()),
+            "sd": deviation(self.selectivity),
+            "task_accuracy": float(self.task.mean()),
+            "control_accuracy": float(self.control.mean()),
+            "sizes": self.sizes,
+            "known_types": self.known,
+        }
+
+
+def control_labels(types: Sequence[ArrayLike], y: ArrayLike, seed: int) -> list[NDArray[Any]]:
+    """A random label for each word type, drawn as often as train has it; for each of the lists of types its rows'.
+
+    types: of train, of test, ... y: train's labels. The label of a type depends on the seed and on all types there are.
+
+    >>> train, test = control_labels([["a", "b", "a"], ["b"]], ["NOUN", "VERB", "NOUN"], seed=0)
+    >>> bool(train[0] == train[2]), bool(train[1] == test[0])
+    (True, True)
+    """
+    lists = [np.asarray(one, dtype=np.str_) for one in types]
+    every, place = np.unique(np.concatenate(lists), return_inverse=True)
+    drawn = np.random.default_rng([seed, 3]).choice(np.asarray(y), size=len(every))
+    return np.split(drawn[place.reshape(-1)], np.cumsum([len(one) for one in lists])[:-1])
+
+
+def measure_selectivity(
+    train: Labelled,
+    test: Labelled,
+    types: tuple[ArrayLike, ArrayLike],
+    *,
+    result: ProbeResult,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Selectivity:
+    """How much better the probe of a result does on its task than on random labels of word types.
+
+    types: (n,) and (m,) the words behind the rows of train and test. Each seed of the result has its own control task.
+    """
+    (X, y, labels), (X_test, _, _) = checked(train, "train"), checked(test, "test")
+    for name, words, rows in (("train", types[0], X), ("test", types[1], X_test)):
+        if len(np.asarray(words)) != len(rows):
+            raise InputError(f"{name} has {len(rows)} rows and {len(np.asarray(words))} word types; expected one each")
+    names = np.array([str(label) for label in labels])[y]
+    accuracy = []
+    for at, seed in enumerate(result.seeds):
+        control, control_test = control_labels(types, names, seed)
+        found = probe_grid(
+            (X, control),
+            (X_test, control_test),
+            sizes=[result.chosen_sizes],
+            seeds=[seed],
+            training=result.training,
+            device=result.device,
+            threads=threads,
+        )
+        accuracy.append(found.mean)
+        if progress:
+            progress(at + 1, len(result.seeds))
+    known = np.isin(np.asarray(types[1], dtype=np.str_), np.asarray(types[0], dtype=np.str_))
+    return Selectivity(result.accuracy[result.chosen], np.array(accuracy), result.chosen_sizes, float(known.mean()))
+
+
+# ---- description length ----
+
+
+@dataclass(frozen=True, eq=False)
+class CodeLength:
+    """The online code of a space's labels: each block is sent with a probe trained on all rows before it.
+
+    bits: (r,) by seed, each with its own order of the rows. uniform: bits without any vectors. compression: (r,).
+    ends: where blocks end. by_block: (r, b) bits of each block; the first is sent with the uniform code.
+    """
+
+    bits: Measured
+    uniform: float
+    ends: tuple[int, ...]
+    by_block: Measured
+    labels: tuple[Label, ...]
+    sizes: Sizes
+    training: Training
+
+    @property
+    def compression(self) -> Measured:
+        """(r,) the uniform code's bits over these."""
+        return self.uniform / self.bits if self.uniform else np.ones_like(self.bits)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "bits": float(self.bits.mean()),
+            "bits_sd": deviation(self.bits),
+            "uniform_bits": self.uniform,
+            "compression": float(self.compression.mean()),
+            "compression_sd": deviation(self.compression),
+            "ends": self.ends,
+            "bits_by_block": self.by_block.mean(axis=0).tolist(),
+            "sizes": self.sizes,
+            "training": asdict(self.training),
+        }
+
+
+def online_code(
+    train: Labelled,
+    *,
+    sizes: Sizes = CODE_SIZES,
+    seeds: int | Sequence[int] = SEEDS,
+    blocks: Sequence[float] = BLOCKS,
+    training: Training | None = None,
+    device: str = "auto",
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> CodeLength:
+    """How many bits the labels of a space take, given its vectors: the fewer, the easier they are to read off.
+
+    A probe that was trained on t rows gives each label of the next block a probability; it is mixed with the uniform
+    one at the rate 1 / (t + 1), so that a probe that has seen next to nothing cannot cost without limit (ours).
+    """
+    import torch
+
+    from closerlook.encoders.loading import choose_device
+    from closerlook.probes.networks import Batch, Data
+    from closerlook.probes.networks import train as train_networks
+
+    X, y, labels = checked(train, "train")
+    (shape,), chosen = check_sizes([sizes]), check_seeds(seeds)
+    asked = training or Training(criterion="loss")
+    place, workers = choose_device(device), count_threads(threads)
+    rows = StandardScaler().fit_transform(X).astype(np.float32)
+    ends = block_ends(len(y), blocks)
+    orders = np.stack([np.random.default_rng([seed, 4]).permutation(len(y)) for seed in chosen])
+    jobs = [Job(shape, seed, at) for at, seed in enumerate(chosen)]
+    by_block = np.zeros((len(chosen), len(ends)))
+    by_block[:, 0] = ends[0] * math.log2(len(labels))
+    for at, (start, end) in enumerate(pairwise(ends), start=1):
+        seen, coming = orders[:, :start], orders[:, start:end]
+        data = Data(torch.from_numpy(rows[seen]).to(place), torch.from_numpy(y[seen]).to(place), len(labels))
+        tests = torch.from_numpy(rows[coming]).to(place)
+
+        def send(batch: Batch, at: int = at, start: int = start, tests: Any = tests, coming: Integers = coming) -> None:
+            for job, scores in batch.scores(tests):
+                by_block[job.space, at] = _bits(scores.cpu().numpy(), y[coming[job.space]], 1 / (start + 1))
+
+        train_networks(data, jobs, asked, threads=workers, finish=send)
+        if progress:
+            progress(end, len(y))
+    return CodeLength(
+        by_block.sum(axis=1), len(y) * math.log2(len(labels)), tuple(ends), by_block, labels, shape, asked
+    )
+
+
+def block_ends(n: int, blocks: Sequence[float] = BLOCKS) -> list[int]:
+    """Where the blocks of n rows end: shares rounded up, each end once, the last at n.
+
+    >>> block_ends(100)
+    [1, 2, 4, 7, 13, 25, 50, 100]
+    """
+    if not blocks or min(blocks) <= 0 or max(blocks) > 1:
+        raise InputError(f"blocks {list(blocks)} arrived; expected shares above 0 and up to 1")
+    return sorted({math.ceil(share * n) for share in blocks} | {n})
+
+
+def _bits(scores: NDArray[np.float32], y: Integers, mixed: float) -> float:
+    """What the true labels cost under these logits, mixed with the uniform distribution."""
+    wide = scores.astype(np.float64)
+    wide -= wide.max(axis=1, keepdims=True)
+    likely = np.exp(wide[np.arange(len(y)), y]) / np.exp(wide).sum(axis=1)
+    return float(-np.log2((1 - mixed) * likely + mixed / scores.shape[1]).sum())

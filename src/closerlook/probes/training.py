@@ -1,0 +1,104 @@
+"""What a probe network is and how it is trained: the settings, the jobs, the result; no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from closerlook.errors import InputError
+
+Progress = Callable[[int, int], None]
+"""Called with the networks done and those there are in all."""
+
+Sizes = tuple[int, ...]
+"""The widths of a network's hidden layers; none for a linear probe."""
+
+Criterion = Literal["accuracy", "loss"]
+Floats = NDArray[np.float32]
+Integers = NDArray[np.int64]
+
+ROUND = 30
+"""Steps that a round has at least."""
+
+TOL = 1e-3
+
+
+@dataclass(frozen=True)
+class Training:
+    """How every network is trained; all of it is stored with the results.
+
+    A round is a pass over the rows, or as many as make ROUND steps; after each the network is judged on held_out, a
+    part of train. It stops after `patience` rounds in which neither its accuracy there rose nor its loss fell by TOL.
+    criterion: which of the two says what the best round was; its weights are kept.
+    """
+
+    learning_rate: float = 2e-3
+    batch_size: int = 128
+    max_rounds: int = 100
+    patience: int = 5
+    weight_decay: float = 0.1
+    held_out: float = 0.1
+    criterion: Criterion = "accuracy"
+
+    def __post_init__(self) -> None:
+        for name, lowest in (("batch_size", 1), ("max_rounds", 0), ("patience", 1)):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or value < lowest:
+                raise InputError(f"{name} is {value!r}; expected a whole number of at least {lowest}")
+        for name, fits, expected in (
+            ("learning_rate", self.learning_rate > 0, "a number above 0"),
+            ("weight_decay", self.weight_decay >= 0, "a number of at least 0"),
+            ("held_out", 0 < self.held_out < 1, "a share between 0 and 1"),
+            ("criterion", self.criterion in ("accuracy", "loss"), "'accuracy' or 'loss'"),
+        ):
+            if not fits:
+                raise InputError(f"{name} is {getattr(self, name)!r}; expected {expected}")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One network: its sizes, its seed, and which of the spaces it is trained on."""
+
+    sizes: Sizes
+    seed: int
+    space: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A trained network: weights (fan in, fan out) and biases (fan out,) layer by layer, and how it did on held-out."""
+
+    job: Job
+    layers: tuple[tuple[Floats, Floats], ...]
+    accuracy: float
+    loss: float
+    rounds: int
+
+    def scores(self, X: NDArray[np.floating]) -> Floats:
+        """(m, k) the logits of standardised rows X: (m, d), in plain numpy."""
+        out = np.asarray(X, np.float32)
+        for at, (weight, bias) in enumerate(self.layers):
+            out = out @ weight + bias
+            if at + 1 < len(self.layers):
+                out = np.maximum(out, 0)
+        return out
+
+
+def hold_out(y: NDArray[np.integer], part: float, seed: int) -> tuple[Integers, Integers]:
+    """The rows trained on and those held out, each label in proportion; every label stays in training."""
+    rng = np.random.default_rng([seed, 0])
+    shuffled = rng.permutation(len(y))
+    order = shuffled[np.argsort(y[shuffled], kind="stable")]
+    counts = np.bincount(y)[y[order]]
+    rank = np.arange(len(y)) - np.searchsorted(y[order], y[order])
+    spare = rank + 1 < counts
+    if not spare.any():  # one example of each label: nothing can be spared, so training itself is watched
+        return np.sort(order), np.sort(order)
+    wanted = min(max(1, round(part * len(y))), int(spare.sum()))
+    first = np.argsort((rank + 0.5) / counts + np.where(spare, 0.0, 2.0), kind="stable")
+    return np.sort(order[first[wanted:]]), np.sort(order[first[:wanted]])
