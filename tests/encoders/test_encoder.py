@@ -39,7 +39,10 @@ def vectors(encoder: Encoder, texts: list[Any], batch_tokens: int | None = None)
 @pytest.mark.parametrize("name", FAMILIES)
 def test_facts_are_those_of_the_configuration(encoder: Load, name: str) -> None:
     has_cls = name not in {"gpt2", "llama", "t5"}
-    assert encoder(name).facts == Facts(layers=3, width=32, window=512 if name == "t5" else 64, has_cls=has_cls)
+    loaded = encoder(name)
+    parameters = sum(parameter.numel() for parameter in loaded.model.parameters())
+    window = 512 if name == "t5" else 64
+    assert loaded.facts == Facts(layers=3, width=32, window=window, has_cls=has_cls, parameters=parameters)
 
 
 @pytest.mark.parametrize("name", FAMILIES)

@@ -101,7 +101,7 @@ def test_keys_do_not_depend_on_the_order_of_fields() -> None:
 
 
 def test_facts_are_remembered_and_a_damaged_note_is_forgotten(store: Store) -> None:
-    facts = Facts(layers=2, width=8, window=64, has_cls=True)
+    facts = Facts(layers=2, width=8, window=64, has_cls=True, parameters=100)
     assert store.facts(KEY) is None
     store.remember(KEY, facts)
     assert store.facts(KEY) == facts
@@ -281,4 +281,4 @@ def test_a_space_keeps_one_file_open(store: Store) -> None:
 
 def test_facts_that_cannot_be_kept_are_no_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    Store(tmp_path / "file" / "store").remember(KEY, Facts(layers=2, width=8, window=64, has_cls=True))
+    Store(tmp_path / "file" / "store").remember(KEY, Facts(layers=2, width=8, window=64, has_cls=True, parameters=100))

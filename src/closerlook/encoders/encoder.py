@@ -24,6 +24,9 @@ from closerlook.errors import InputError, WorkError
 BATCH_TOKENS = {"cpu": 2048, "mps": 8192, "cuda": 32768}
 """Padded tokens in a batch: on a CPU small batches stay in cache, an accelerator wants large ones."""
 
+INCIDENTAL = {"_name_or_path", "architectures", "transformers_version"}
+"""What a configuration says of where it was read and what last saved it, on which no vector depends."""
+
 
 @dataclass(frozen=True, eq=False)
 class Encoder:
@@ -36,7 +39,7 @@ class Encoder:
     facts: Facts
     checkpoint: str | None = None
     seed: int | None = None
-    read: tuple[str, int] | None = None  # fingerprint of the files it was read from, and the state it was in then
+    read: tuple[str, str] | None = None  # fingerprint of the files it was read from, and of its weights at that time
 
     @classmethod
     def load(
@@ -74,7 +77,7 @@ class Encoder:
         tokenizer = load_tokenizer(source, trust_remote_code)
         model = load_model(source, precision, trust_remote_code).to(where)
         facts = examine(source.name, model, tokenizer, window)
-        read = (source.fingerprint, _state_number(model))
+        read = (source.fingerprint, weights_digest(model))
         return cls(source.name, model, tokenizer, where, facts, source.revision, source.random_seed, read)
 
     @classmethod
@@ -98,14 +101,12 @@ class Encoder:
     @property
     def fingerprint(self) -> str:
         """Of the files it was read from; of its present configuration, weights and tokenizer once they were changed."""
-        if self.read is not None and self.read[1] == _state_number(self.model):
+        weights = weights_digest(self.model)
+        if self.read is not None and self.read[1] == weights:
             return self.read[0]
         rules = json.loads(self.tokenizer.backend_tokenizer.to_str()) | {"truncation": None, "padding": None}
-        digest = xxhash.xxh3_128(json.dumps([rules, self.model.config.to_dict()], default=str).encode())
-        for key, value in sorted(self.model.state_dict().items()):
-            digest.update(f"{key}:{value.dtype}:{tuple(value.shape)}\n".encode())
-            digest.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
-        return digest.hexdigest()
+        config = {key: value for key, value in self.model.config.to_dict().items() if key not in INCIDENTAL}
+        return xxhash.xxh3_128(json.dumps([rules, config, weights], default=str).encode()).hexdigest()
 
     @property
     def dtype(self) -> str:
@@ -180,7 +181,11 @@ def examine(name: str, model: Any, tokenizer: Any, window: int | None) -> Facts:
     if not torch.allclose(states[-1].float(), padded.float(), atol=0.05, rtol=0.05):
         raise InputError(f"encoder {name} takes padding for text (it ignores the attention mask); it cannot be read")
     return Facts(
-        layers=len(states) - 1, width=states[0].shape[2], window=window or limit, has_cls=bool((words.cls >= 0).all())
+        layers=len(states) - 1,
+        width=states[0].shape[2],
+        window=window or limit,
+        has_cls=bool((words.cls >= 0).all()),
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
     )
 
 
@@ -205,9 +210,16 @@ def _evaluating(model: Any) -> Iterator[None]:
         model.train(training)
 
 
-def _state_number(model: Any) -> int:
-    """A number that grows whenever a weight is changed in place."""
-    return sum(value._version for value in (*model.parameters(), *model.buffers()))
+def weights_digest(model: Any) -> str:
+    """Hex digest of every weight's name and content, at about 10 GB/s.
+
+    torch counts changes of a tensor, but not those that its fused optimizers make: only the content tells.
+    """
+    digest = xxhash.xxh3_128()
+    for key, value in sorted(model.state_dict().items()):
+        digest.update(f"{key}:{value.dtype}:{tuple(value.shape)}\n".encode())
+        digest.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
 
 
 def _states(model: Any, ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, ...]:

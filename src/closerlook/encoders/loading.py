@@ -53,19 +53,12 @@ def load_model(source: Source, dtype: torch.dtype, trust_remote_code: bool) -> A
 
     with one_line(source.name, "model"):
         config = AutoConfig.from_pretrained(str(source.folder), trust_remote_code=trust_remote_code)
-        if source.random_seed is not None:
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(source.random_seed)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(source.random_seed or 0)  # also for a pooler that the files lack
+            if source.random_seed is not None:
                 model = AutoModel.from_config(config, dtype=dtype, trust_remote_code=trust_remote_code)
-        else:
-            model, report = AutoModel.from_pretrained(
-                str(source.folder),
-                dtype=dtype,
-                trust_remote_code=trust_remote_code,
-                use_safetensors=not source.pickled,
-                output_loading_info=True,
-            )
-            _refuse_missing(source, report["missing_keys"])
+            else:
+                model = _read_model(source, dtype, trust_remote_code)
     if source.adapter is not None:
         model = _adapt(model, source)
     if config.is_encoder_decoder:
@@ -74,6 +67,20 @@ def load_model(source: Source, dtype: torch.dtype, trust_remote_code: bool) -> A
         False  # a decoder would keep keys and values of every batch for a next token nobody asks for
     )
     return model.eval()
+
+
+def _read_model(source: Source, dtype: torch.dtype, trust_remote_code: bool) -> Any:
+    from transformers import AutoModel
+
+    model, report = AutoModel.from_pretrained(
+        str(source.folder),
+        dtype=dtype,
+        trust_remote_code=trust_remote_code,
+        use_safetensors=not source.pickled,
+        output_loading_info=True,
+    )
+    _refuse_missing(source, report["missing_keys"])
+    return model
 
 
 def window_limit(model: Any, tokenizer: Any) -> int:

@@ -60,13 +60,14 @@ class Facts:
     """What one must know of an encoder to ask it something; kept with its vectors, so that it need not be loaded again.
 
     layers: above the embedding output, which is layer 0. width: of every layer. window: tokens it reads at a time,
-    special ones included. has_cls: its tokenizer adds a classification token.
+    special ones included. has_cls: its tokenizer adds a classification token. parameters: how many it has.
     """
 
     layers: int
     width: int
     window: int
     has_cls: bool
+    parameters: int
 
 
 def choose_dtype(name: str, half_parameters: int, *, on_cpu: bool) -> str:

@@ -42,16 +42,27 @@ class Wanted:
     def key(self, layer: int) -> str:
         """The address of that layer's space: a hash of all that its vectors and labels depend on, names left out."""
         made_from = self.provenance
-        return content_key(
-            {
-                "weights": made_from.weights,
-                "dtype": made_from.dtype,
-                "window": made_from.window,
-                "split": self.split_hash,
-                "pool": self.pool,
-                "layer": layer,
-            }
+        return _key(
+            made_from.weights, made_from.dtype, made_from.window, split=self.split_hash, pool=self.pool, layer=layer
         )
+
+
+def _key(weights: str | None, dtype: str | None, window: int | None, *, split: str, pool: str, layer: int) -> str:
+    """split: its hash."""
+    return content_key(
+        {"weights": weights, "dtype": dtype, "window": window, "split": split, "pool": pool, "layer": layer}
+    )
+
+
+def space_key(weights: str, dtype: str, facts: Facts, task: Task, split: str, *, pool: str, layer: int) -> str:
+    """The store's address of a space of an encoder with those weights, by whatever way they came about."""
+    chosen = choose_pool(pool, task.unit, has_cls=facts.has_cls)
+    return _key(weights, dtype, facts.window, split=_split_hash(task, split), pool=chosen, layer=layer)
+
+
+@cache
+def _split_hash(task: Task, split: str) -> str:
+    return task.split_hash(task.split(split))
 
 
 def extract(
@@ -83,10 +94,7 @@ def extract(
     >>> [space.X.shape for space in extract("bert-tiny", "toy-question", split="test", layers="last")]
     [(86, 128)]
     """
-    several = [task] if isinstance(task, str | os.PathLike | Task) else task
-    tasks = [one if isinstance(one, Task) else open_task(os.fspath(one), data) for one in several]
-    if not tasks:
-        raise InputError("no task arrived; expected a name, a path or a Task")
+    tasks = open_tasks(task, data)
     encoder = os.fspath(encoder) if isinstance(encoder, os.PathLike) else encoder
     if not isinstance(encoder, str) and (device, dtype, window) != ("auto", "auto", None):
         raise InputError("device, dtype or window given with a loaded encoder; give them to Encoder.load instead")
@@ -94,7 +102,7 @@ def extract(
     kept = store if isinstance(store, Store) else Store(store)
     facts = asked.facts(kept, window)
     chosen = choose_layers(layers, facts.layers, asked.provenance.encoder or "")
-    wanted = [_wanted(asked.provenance, facts, one, part, pool) for one in tasks for part in _splits(one, split)]
+    wanted = _all_wanted(asked.provenance, facts, tasks, split, pool)
     found = {want.key(layer): kept.get(want.key(layer)) for want in wanted for layer in chosen}
     log.info(
         "%d of %d spaces are in the store %s", sum(space is not None for space in found.values()), len(found), kept.root
@@ -118,6 +126,33 @@ def extract(
         for key in [want.key(layer) for want, absent in missing.items() for layer in absent]:
             found[key] = kept.get(key)
     return tuple(_named(found[want.key(layer)], want, layer) for want in wanted for layer in chosen)
+
+
+def recall(
+    known: Provenance,
+    facts: Facts,
+    task: str | Path | Task | Sequence[str | Path | Task],
+    *,
+    split: str | Sequence[str] = "train",
+    layers: str | int | Iterable[int] = "all",
+    pool: str = "auto",
+    data: str | Path | None = None,
+    store: Store | str | Path | None = None,
+) -> tuple[Space, ...]:
+    """The spaces that `extract` gave for an encoder, from the store alone: neither its files nor torch are needed.
+
+    known: its name, fingerprint (`weights`) and precision (`dtype`). facts: layers, width, window, special token.
+    """
+    kept = store if isinstance(store, Store) else Store(store)
+    chosen = choose_layers(layers, facts.layers, known.encoder or "")
+    wanted = _all_wanted(known, facts, open_tasks(task, data), split, pool)
+    found = [(kept.get(want.key(layer)), want, layer) for want in wanted for layer in chosen]
+    missing = [(want, layer) for space, want, layer in found if space is None]
+    if missing:
+        want, layer = missing[0]
+        what = f"{known.encoder} {known.checkpoint or known.weights}, {want.task.name}/{want.split.name}, layer {layer}"
+        raise WorkError(f"{len(missing)} of {len(found)} spaces are not in the store {kept.root} ({what})")
+    return tuple(_named(space, want, layer) for space, want, layer in found)
 
 
 def choose_layers(layers: str | int | Iterable[int], last: int, encoder: str) -> list[int]:
@@ -226,9 +261,20 @@ def _asked(
         weights=source.fingerprint,
         checkpoint=source.revision,
         seed=source.random_seed,
-        dtype=choose_dtype(dtype, source.half_parameters, on_cpu=_on_cpu(source, device)),
+        dtype=dtype_for(source, dtype, device),
     )
     return _Asked(known, source, None, device, trust_remote_code)
+
+
+def facts_of(source: Source, store: Store, *, device: str = "auto") -> Facts:
+    """What must be known of an encoder to plan with it; it is loaded once, then the store remembers."""
+    known = Provenance(encoder=source.name, weights=source.fingerprint, dtype=dtype_for(source, "auto", device))
+    return _Asked(known, source, None, device, trust_remote_code=False).facts(store, None)
+
+
+def dtype_for(source: Source, dtype: str, device: str) -> str:
+    """The precision that an encoder is read in where that was asked for."""
+    return choose_dtype(dtype, source.half_parameters, on_cpu=_on_cpu(source, device))
 
 
 def _on_cpu(source: Source, device: str) -> bool:
@@ -241,7 +287,7 @@ def _on_cpu(source: Source, device: str) -> bool:
 
 
 @cache
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
     """Of the code that computes; looking them up takes longer than a store hit, so it is done once."""
     return {"closerlook": __version__} | {
         name: version(name) for name in ("torch", "transformers", "tokenizers", "numpy")
@@ -257,12 +303,28 @@ def _wanted(known: Provenance, facts: Facts, task: Task, split: Split, pool: str
         split=split.name,
         pool=chosen,
         window=facts.window,
-        versions=dict(_versions()),
+        versions=dict(versions()),
     )
-    return Wanted(task, split, chosen, described, task.split_hash(split))
+    return Wanted(task, split, chosen, described, _split_hash(task, split.name))
 
 
-def _splits(task: Task, split: str | Sequence[str]) -> tuple[Split, ...]:
+def open_tasks(task: str | Path | Task | Sequence[str | Path | Task], data: str | Path | None = None) -> list[Task]:
+    """The tasks behind names, paths or Tasks, one or several."""
+    several = [task] if isinstance(task, str | os.PathLike | Task) else task
+    tasks = [one if isinstance(one, Task) else open_task(os.fspath(one), data) for one in several]
+    if not tasks:
+        raise InputError("no task arrived; expected a name, a path or a Task")
+    return tasks
+
+
+def _all_wanted(
+    known: Provenance, facts: Facts, tasks: Sequence[Task], split: str | Sequence[str], pool: str
+) -> list[Wanted]:
+    return [_wanted(known, facts, one, part, pool) for one in tasks for part in choose_splits(one, split)]
+
+
+def choose_splits(task: Task, split: str | Sequence[str]) -> tuple[Split, ...]:
+    """The splits of those names; `all` is every split the task has."""
     if split == "all":
         return task.splits
     names = dict.fromkeys([split] if isinstance(split, str) else split)
@@ -285,4 +347,4 @@ def _named(space: Space | None, want: Wanted, layer: int) -> Space:
         task_hash=names.task_hash,
         split=names.split,
     )
-    return Space(space.X, space.y, space.labels, described)
+    return Space(space.X, space.y, space.labels, described, want.task.words(want.split))

@@ -1,0 +1,31 @@
+"""A snapshot's weights as a folder that `Encoder.load` reads, whole or not at all."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from pathlib import Path
+from typing import Any
+
+from closerlook.errors import WorkError
+from closerlook.representations.atomic import PART
+
+
+def save_weights(model: Any, tokenizer: Any, head: Any, folder: Path) -> None:
+    """Model, tokenizer and the linear head put into a folder, in the place of what an earlier run left there."""
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
+
+    part = folder.with_name(f".{folder.name}.{secrets.token_hex(6)}{PART}")
+    try:
+        part.mkdir(parents=True)
+        model.save_pretrained(part)
+        tokenizer.save_pretrained(part)
+        save_file({key: value.detach().cpu() for key, value in head.state_dict().items()}, part / "head.safetensors")
+        shutil.rmtree(folder, ignore_errors=True)
+        part.rename(folder)
+    except (OSError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise WorkError(f"weights cannot be written to {folder}: {reason}; nothing was left behind") from None
+    finally:
+        shutil.rmtree(part, ignore_errors=True)

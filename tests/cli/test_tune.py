@@ -1,0 +1,71 @@
+"""`closerlook tune` as a user types it."""
+
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from closerlook.tuning import Tuned, snapshot_spaces
+from tests.cli.console import assert_refused, run
+
+Capsys = pytest.CaptureFixture[str]
+SHORT = ("--task", "toy-question", "--epochs", 1, "--layers", "last", "--snapshots", "every:6")
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """The machine is shared, and threads that wait for each other cost more than they save."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+    log = logging.getLogger("closerlook")
+    log.handlers.clear()
+    log.setLevel(logging.NOTSET)
+
+
+def test_a_run_prints_its_settings_and_a_table_of_snapshots(tmp_path: Path, capsys: Capsys) -> None:
+    out, err = run(capsys, "tune", *SHORT, "--out", tmp_path / "run", "--trainer", "max_grad_norm=0.5")
+    for told in ("bert-tiny tuned on toy-question, seed 0", "accuracy train", "loss test", "fingerprint"):
+        assert told in out
+    for told in ("epochs 1.0", "learning_rate 0.0003", "batch_size 32", "warmup 0.1", "weight_decay 0.01"):
+        assert told in err
+    assert "3 snapshots at steps 0, 6, 12" in err
+    assert "max_grad_norm 0.5" in err
+    assert "spaces are in the store" not in err
+    assert "12 steps, 3 snapshots in " in err
+    found = Tuned.load(tmp_path / "run")
+    assert found.settings.trainer_arguments == {"max_grad_norm": 0.5}
+    assert snapshot_spaces(tmp_path / "run", 6, split="test")[0].n == 86
+
+
+def test_json_is_the_run_itself_and_the_second_time_it_is_not_made_again(tmp_path: Path, capsys: Capsys) -> None:
+    first, _ = run(capsys, "tune", *SHORT, "--out", tmp_path, "--split", "test", "--json")
+    again, err = run(capsys, "tune", *SHORT, "--out", tmp_path, "--split", "test", "--json")
+    assert first == again
+    assert "holds this run, finished" in err
+    assert Tuned.from_dict(json.loads(first)) == Tuned.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "no folder given; pass --out DIR"),
+        (("--out", "run", "--learning-rate", -1), "learning_rate is -1.0; expected a number above 0"),
+        (("--out", "run", "--task", "toy-poss"), "toy-poss"),
+        (("--out", "run", "--snapshots", "0,1000000"), "a snapshot at step 1000000 requested"),
+        (("--out", "run", "--trainer", "bf16"), "--trainer 'bf16' arrived; expected NAME=VALUE"),
+        (("--out", "run", "--trainer", "seed=1"), "trainer argument seed arrived; give it as seed instead"),
+        (("--out", "run", "--split", "dev"), "split 'dev' requested"),
+        (("--out", "run", "--save-weight"), "No such option"),
+    ],
+)
+def test_unfit_options_are_one_line_and_exit_code_two(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys, options: tuple[object, ...], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert_refused(capsys, message, "tune", *options)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,73 @@
+"""At which steps snapshots are taken."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from closerlook.errors import InputError
+from closerlook.tuning.schedule import Snapshots, read_snapshots, snapshot_steps
+
+
+@pytest.mark.parametrize(
+    ("snapshots", "expected"),
+    [
+        ("log", [0, 1, 2, 4, 8, 16, 20]),
+        ("epoch", [0, 5, 10, 15, 20]),
+        ("every: 7", [0, 7, 14, 20]),
+        ("every:30", [0, 20]),
+        (2, [0, 20]),
+        ("3", [0, 1, 20]),
+        (99, list(range(21))),
+        ([3, 20, 3], [0, 3, 20]),
+        ("4, 5", [0, 4, 5, 20]),
+        ([], [0, 20]),
+    ],
+)
+def test_a_schedule_gives_these_steps_of_twenty(snapshots: Snapshots, expected: list[int]) -> None:
+    assert snapshot_steps(snapshots, 20, 5) == expected
+
+
+def test_the_last_epoch_may_be_cut_short() -> None:
+    assert snapshot_steps("epoch", 13, 5) == [0, 5, 10, 13]
+
+
+@given(number=some.integers(2, 60), total=some.integers(1, 500))
+def test_so_many_snapshots_are_spread_from_the_start_to_the_end(number: int, total: int) -> None:
+    steps = snapshot_steps(number, total, 1)
+    assert len(steps) == min(number, total + 1)
+    assert (steps[0], steps[-1]) == (0, total)
+    assert steps == sorted(set(steps))
+
+
+@given(total=some.integers(1, 3000), per_epoch=some.integers(1, 300), every=some.integers(1, 4000))
+def test_every_schedule_has_the_start_and_the_end(total: int, per_epoch: int, every: int) -> None:
+    for snapshots in ("log", "epoch", f"every: {every}"):
+        steps = snapshot_steps(snapshots, total, per_epoch)
+        assert (steps[0], steps[-1]) == (0, total)
+        assert steps == sorted(set(steps))
+
+
+@pytest.mark.parametrize(
+    ("snapshots", "message"),
+    [
+        ("often", "snapshots 'often' requested; expected log, epoch, every: K"),
+        ("every: 0", "snapshots 'every: 0' requested"),
+        ("", "snapshots '' requested"),
+        (2.5, "snapshots 2.5 requested"),
+        ([1, "x"], "requested; expected log"),
+        (1, "1 snapshots requested; expected at least 2"),
+        ([-1], "a snapshot at step -1 requested; steps count from 0"),
+        ([21], "a snapshot at step 21 requested; this training has steps 0 to 20"),
+        ("0,21", "a snapshot at step 21 requested"),
+    ],
+)
+def test_an_unfit_schedule_is_one_line(snapshots: Snapshots, message: str) -> None:
+    with pytest.raises(InputError) as refused:
+        snapshot_steps(snapshots, 20, 5)
+    assert message in str(refused.value)
+
+
+def test_the_plain_form_reads_itself() -> None:
+    for snapshots in ("log", "every:4", 7, "3,1"):
+        plain = read_snapshots(snapshots)  # type: ignore[arg-type]
+        assert read_snapshots(plain) == plain
