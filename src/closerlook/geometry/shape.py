@@ -1,0 +1,243 @@
+"""The shape of one space: how far its labels have collapsed, how many dimensions it fills, how evenly it fills them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from closerlook.errors import InputError
+from closerlook.geometry.frame import Floats, Integers, as_labels, as_points
+
+BLOCK_BYTES = 1 << 26
+"""What a block of pairwise distances may take."""
+
+OUTLYING = 3.0
+"""Standard deviations from which on a dimension's mean stands out."""
+
+
+@dataclass(frozen=True)
+class Collapse:
+    """Neural collapse (Papyan, Han & Donoho 2020): 0 is complete for all but nc4, which is then 1.
+
+    nc1: trace of within-label over between-label covariance, divided by the number of labels. cdnv: within-label
+    variance over squared distance of means, mean over pairs of labels (Galanti et al. 2022). nc2_norm, nc2_angle: how
+    unequal the means are in length (deviation over mean) and in angle (deviation of the cosines). nc3: distance of the
+    means from the rows of a linear classifier, both scaled to length 1. nc4: how often that classifier says what the
+    nearest mean says.
+    """
+
+    nc1: float
+    cdnv: float
+    nc2_norm: float
+    nc2_angle: float
+    nc3: float
+    nc4: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """By name."""
+        return asdict(self)
+
+
+def collapse(X: ArrayLike, y: ArrayLike) -> Collapse:
+    """How far a space has collapsed onto the means of its labels; the classifier is that of least squares.
+
+    >>> corners = np.eye(3).repeat(4, axis=0)
+    >>> found = collapse(corners, [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2])
+    >>> round(found.nc1, 9), round(found.nc2_norm, 9), round(found.nc2_angle, 9), found.nc4
+    (0.0, 0.0, 0.0, 1.0)
+    """
+    points, codes, m = labelled(X, y)
+    centred = points - points.mean(axis=0)
+    means, counts = class_means(centred, codes, m)
+    within = centred - means[codes]
+    spread = np.bincount(codes, (within**2).sum(axis=1), m) / counts  # each label's variance
+    middle = means.mean(axis=0)
+    arms = means - middle
+    lengths = np.linalg.norm(arms, axis=1)
+    i, j = np.triu_indices(m, 1)
+    apart = ((means[i] - means[j]) ** 2).sum(axis=1)
+    cosines = _cosines(arms)[i, j]
+    said, weights = _least_squares(centred, codes, m)
+    near = _nearest_mean(centred, means)
+    return Collapse(
+        nc1=_trace_ratio(within, arms) / m,
+        cdnv=float(np.mean((spread[i] + spread[j]) / (2 * apart))) if (apart > 0).all() else math.inf,
+        nc2_norm=float(lengths.std() / lengths.mean()) if lengths.mean() > 0 else math.nan,
+        nc2_angle=float(cosines.std()),
+        nc3=float(np.linalg.norm(_unit(weights) - _unit(arms))),
+        nc4=float(np.mean(said == near)),
+    )
+
+
+def _trace_ratio(within: Floats, arms: Floats) -> float:
+    """tr(W B+), W the covariance within labels, B that of their means; computed in the space the means span."""
+    m = len(arms)
+    _, singular, directions = np.linalg.svd(arms / math.sqrt(m), full_matrices=False)
+    kept = singular > singular.max(initial=0) * 1e-10
+    inside = (within @ directions[kept].T) / singular[kept]
+    return float((inside**2).sum() / len(within))
+
+
+def _least_squares(centred: Floats, codes: Integers, m: int) -> tuple[Integers, Floats]:
+    """What the linear classifier of least squares says of each row, and its weights (m, d)."""
+    target = np.full((len(codes), m), -1.0 / m)
+    target[np.arange(len(codes)), codes] += 1.0
+    gram = centred.T @ centred
+    ridge = 1e-8 * np.trace(gram) / len(gram)
+    weights = np.linalg.solve(gram + ridge * np.eye(len(gram)), centred.T @ (target - target.mean(axis=0))).T
+    return (centred @ weights.T + target.mean(axis=0)).argmax(axis=1), weights
+
+
+def _nearest_mean(points: Floats, means: Floats) -> Integers:
+    nearest: Integers = ((means**2).sum(axis=1) - 2 * points @ means.T).argmin(axis=1)
+    return nearest
+
+
+def _unit(matrix: Floats) -> Floats:
+    length = np.linalg.norm(matrix)
+    return matrix / length if length > 0 else matrix
+
+
+def _cosines(rows: Floats) -> Floats:
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    unit = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+    found: Floats = unit @ unit.T
+    return found
+
+
+# ---- dimension ----
+
+
+def participation_ratio(X: ArrayLike) -> float:
+    """How many dimensions the variance is spread over: (sum of eigenvalues)² over the sum of their squares.
+
+    >>> round(participation_ratio([[1, 0], [-1, 0], [0, 1], [0, -1]]), 9)
+    2.0
+    """
+    values = _variances(as_points(X))
+    total = (values**2).sum()
+    return float(values.sum() ** 2 / total) if total > 0 else 0.0
+
+
+def two_nn(X: ArrayLike, *, discard: float = 0.1) -> float:
+    """The intrinsic dimension by the distances to the two nearest neighbours (Facco et al. 2017).
+
+    A row that is there several times counts once: its nearest neighbour is the nearest that lies elsewhere. discard:
+    the share of the largest ratios left out of the fit, as in the paper. NaN with fewer than four places.
+    """
+    points = np.unique(as_points(X), axis=0)
+    if len(points) < 4:
+        return math.nan
+    nearest = np.sqrt(np.concatenate([_two_smallest(block) for block in squared_blocks(points)]))
+    ratio = np.sort(nearest[:, 1] / nearest[:, 0])
+    kept = ratio[: int(len(ratio) * (1 - discard))]
+    logs = np.log(kept)
+    share = -np.log(1 - np.arange(1, len(kept) + 1) / len(ratio)) if discard else _open_share(len(ratio))
+    return float((logs @ share) / (logs @ logs)) if (logs > 0).any() else math.nan
+
+
+def _open_share(n: int) -> Floats:
+    """As the discarding fit has it, but finite for the last of all."""
+    return -np.log(1 - np.arange(1, n + 1) / (n + 1))
+
+
+def _two_smallest(block: Floats) -> Floats:
+    return np.sort(np.partition(block, 1, axis=1)[:, :2], axis=1)
+
+
+# ---- isotropy ----
+
+
+@dataclass(frozen=True)
+class Isotropy:
+    """iso_score: 1 where the variance is the same in all directions, 0 where all is in one (Rudman et al. 2022).
+
+    mean_cosine: of two rows. outlier_dimensions: the share of dimensions whose mean lies more than OUTLYING standard
+    deviations from the mean of all dimensions (Kovaleva et al. 2021).
+    """
+
+    iso_score: float
+    mean_cosine: float
+    outlier_dimensions: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """By name."""
+        return asdict(self)
+
+
+def isotropy(X: ArrayLike) -> Isotropy:
+    """How evenly a space fills its dimensions.
+
+    >>> isotropy([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]).iso_score
+    1.0
+    """
+    points = as_points(X)
+    d = points.shape[1]
+    lengths = np.linalg.norm(points, axis=1)
+    unit = points[lengths > 0] / lengths[lengths > 0, None]
+    k = len(unit)
+    cosine = (float((unit.sum(axis=0) ** 2).sum()) - k) / (k * (k - 1)) if k > 1 else math.nan
+    means = points.mean(axis=0)
+    deviation = means.std()
+    outlying = np.abs(means - means.mean()) > OUTLYING * deviation if deviation > 0 else np.zeros(d, bool)
+    return Isotropy(_iso_score(_variances(points), d), cosine, float(outlying.mean()))
+
+
+def _iso_score(variances: Floats, d: int) -> float:
+    """From the variances along the principal axes."""
+    length = float(np.linalg.norm(variances))
+    if d == 1 or length == 0:
+        return 1.0 if d == 1 else math.nan
+    every = np.zeros(d)
+    every[: len(variances)] = variances
+    defect = np.linalg.norm(math.sqrt(d) * every / length - 1) / math.sqrt(2 * (d - math.sqrt(d)))
+    share = (d - defect**2 * (d - math.sqrt(d))) ** 2 / d**2
+    return float((d * share - 1) / (d - 1))
+
+
+def _variances(points: Floats) -> Floats:
+    """The variances along the principal axes, the largest first; no more than rows or columns."""
+    centred = points - points.mean(axis=0)
+    n, d = centred.shape
+    gram = centred.T @ centred if d <= n else centred @ centred.T
+    values = np.linalg.eigvalsh(gram)[::-1]
+    found: Floats = np.clip(values, 0, None) / max(1, n - 1)
+    return found
+
+
+# ---- shared ----
+
+
+def labelled(X: ArrayLike, y: ArrayLike) -> tuple[Floats, Integers, int]:
+    """Checked points, the place of each row's label, and how many labels there are: at least two."""
+    points = as_points(X)
+    labels, codes = as_labels(y, len(points))
+    if len(labels) < 2:
+        raise InputError(f"y has one label, {labels[0]!r}; expected at least two")
+    return points, codes, len(labels)
+
+
+def class_means(points: Floats, codes: Integers, m: int) -> tuple[Floats, Floats]:
+    """(m, d) the mean of each label, and how many rows it has."""
+    counts = np.bincount(codes, minlength=m).astype(np.float64)
+    order = np.argsort(codes, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(np.int64)
+    return np.add.reduceat(points[order], starts, axis=0) / counts[:, None], counts
+
+
+def squared_blocks(points: Floats, *, own: float = math.inf) -> Iterator[Floats]:
+    """(b, n) the squared distances of some rows to all, block by block; own: what stands for a row's to itself."""
+    centred = points - points.mean(axis=0)
+    squares = (centred**2).sum(axis=1)
+    rows = max(1, BLOCK_BYTES // (8 * len(points)))
+    for at in range(0, len(points), rows):
+        part = centred[at : at + rows]
+        block = squares[at : at + rows, None] + squares - 2 * part @ centred.T
+        np.maximum(block, 0, out=block)
+        block[np.arange(len(part)), np.arange(at, at + len(part))] = own
+        yield block

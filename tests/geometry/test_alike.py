@@ -1,0 +1,117 @@
+"""Measures of two spaces of the same rows: copies are alike, independent spaces are not, plain formulas agree."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist
+from scipy.stats import spearmanr
+from sklearn.neighbors import NearestNeighbors
+
+from closerlook.errors import InputError
+from closerlook.geometry import alike
+from closerlook.geometry.alike import alikeness, linear_cka, procrustes, rsa, shared_neighbours
+
+
+def space(n: int = 120, d: int = 6, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def turned(X: np.ndarray) -> np.ndarray:
+    rng = np.random.default_rng(9)
+    return 4 * X @ np.linalg.qr(rng.normal(size=(X.shape[1], X.shape[1])))[0] - 3
+
+
+def test_a_turned_moved_and_scaled_copy_is_the_same() -> None:
+    X = space()
+    found = alikeness(X, turned(X))
+    assert found.cka == pytest.approx(1)
+    assert found.procrustes == pytest.approx(1)
+    assert found.rsa == pytest.approx(1, abs=1e-6)
+    assert found.neighbours == 1
+
+
+def test_the_order_of_the_two_does_not_matter() -> None:
+    A, B = space(), space(d=9, seed=1) + np.pad(space(), ((0, 0), (0, 3)))
+    one, other = alikeness(A, B), alikeness(B, A)
+    for name, value in one.to_dict().items():
+        assert other.to_dict()[name] == pytest.approx(value), name
+
+
+def test_debiased_cka_of_independent_spaces_is_zero_within_its_error() -> None:
+    found = [linear_cka(space(60, 200, seed), space(60, 150, 1000 + seed)) for seed in range(60)]
+    error = np.std(found, ddof=1) / math.sqrt(len(found))
+    assert abs(np.mean(found)) < 4 * error
+    assert np.mean(np.abs(found)) < 0.1  # the biased estimate would be about 0.7 here
+
+
+def test_cka_is_that_of_the_kernels() -> None:
+    """The unbiased estimate of Song et al. written out with n × n kernels."""
+
+    def hsic(K: np.ndarray, L: np.ndarray) -> float:
+        n, ones = len(K), np.ones(len(K))
+        K, L = K - np.diag(K.diagonal()), L - np.diag(L.diagonal())
+        return float(
+            (
+                np.trace(K @ L)
+                + ones @ K @ ones * (ones @ L @ ones) / ((n - 1) * (n - 2))
+                - 2 / (n - 2) * ones @ K @ L @ ones
+            )
+            / (n * (n - 3))
+        )
+
+    A, B = space(), space(seed=2) + space()
+    K, L = A @ A.T, B @ B.T
+    assert linear_cka(A, B) == pytest.approx(hsic(K, L) / math.sqrt(hsic(K, K) * hsic(L, L)))
+
+
+def test_procrustes_is_what_is_left_after_the_best_turn() -> None:
+    A, B = space(), space(seed=3) + space()
+    a, b = ((X - X.mean(0)) / np.linalg.norm(X - X.mean(0)) for X in (A, B))
+    left, _, right = np.linalg.svd(a.T @ b)
+    assert procrustes(A, B) == pytest.approx(1 - np.linalg.norm(a @ left @ right - b) ** 2 / 2)
+
+
+def test_procrustes_with_more_dimensions_than_rows() -> None:
+    A = space(20, 50)
+    assert procrustes(A, turned(A)) == pytest.approx(1)
+
+
+def test_rsa_is_the_rank_correlation_of_all_distances() -> None:
+    A, B = space(), space(seed=4) + space()
+    assert rsa(A, B) == pytest.approx(spearmanr(pdist(A), pdist(B)).statistic, abs=1e-5)
+
+
+def test_rsa_with_ties() -> None:
+    rng = np.random.default_rng(0)
+    A, B = rng.integers(0, 3, (60, 2)).astype(float), rng.integers(0, 3, (60, 2)).astype(float)
+    assert rsa(A, B) == pytest.approx(spearmanr(pdist(A), pdist(B)).statistic, abs=1e-4)
+
+
+def test_neighbours_are_those_of_scikit_learn() -> None:
+    A, B, k = space(), space(seed=5) + space(), 7
+    near = [NearestNeighbors(n_neighbors=k).fit(X).kneighbors(return_distance=False) for X in (A, B)]
+    shared = [len(set(x) & set(z)) for x, z in zip(*near, strict=True)]
+    assert shared_neighbours(A, B, k=k) == pytest.approx(np.mean([s / (2 * k - s) for s in shared]))
+
+
+def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    A, B = space(), space(seed=6) + space()
+    whole = alikeness(A, B)
+    monkeypatch.setattr(alike, "BLOCK_BYTES", 8 * 120 * 7)
+    for name, value in alikeness(A, B).to_dict().items():
+        assert value == pytest.approx(whole.to_dict()[name], rel=1e-9), name
+
+
+def test_other_rows_are_refused() -> None:
+    with pytest.raises(InputError, match="A has 120 rows and B 119; expected the same rows in both"):
+        linear_cka(space(), space(119))
+    with pytest.raises(InputError, match="k is 120; expected 1 to 119"):
+        shared_neighbours(space(), space(), k=120)
+
+
+def test_a_space_of_one_point_is_like_nothing() -> None:
+    point = np.ones((10, 3))
+    assert math.isnan(linear_cka(point, space(10)))
+    assert math.isnan(procrustes(point, space(10)))
+    assert math.isnan(rsa(point, space(10)))

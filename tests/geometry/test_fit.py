@@ -1,0 +1,79 @@
+"""Label-fit scores against their plain formulas and known cases."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from sklearn.metrics import silhouette_score
+
+from closerlook.geometry.fit import gdv, label_fit, logme, nearest_mean_accuracy, silhouette
+
+
+def blobs(apart: float, n: int = 150, d: int = 5, m: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    y = np.r_[np.arange(m), rng.integers(0, m, n - m)]
+    return rng.normal(size=(n, d)) + apart * rng.normal(size=(m, d))[y], y
+
+
+def test_silhouette_is_that_of_scikit_learn() -> None:
+    X, y = blobs(2)
+    assert silhouette(X, y) == pytest.approx(silhouette_score(X, y))
+
+
+def test_a_label_of_one_row_has_silhouette_zero() -> None:
+    X, y = blobs(2)
+    y[0] = 99
+    assert silhouette(X, y) == pytest.approx(silhouette_score(X, y))
+
+
+def test_gdv_is_its_formula() -> None:
+    X, y = blobs(1)
+    z = 0.5 * (X - X.mean(0)) / X.std(0)
+    groups = [z[y == code] for code in range(3)]
+    inside = np.mean([cdist(g, g)[np.triu_indices(len(g), 1)].mean() for g in groups])
+    between = np.mean([cdist(groups[i], groups[j]).mean() for i in range(3) for j in range(i + 1, 3)])
+    assert gdv(X, y) == pytest.approx((inside - between) / math.sqrt(5))
+
+
+def test_labels_that_say_nothing_have_gdv_zero() -> None:
+    X, y = blobs(0, n=600)
+    assert abs(gdv(X, y)) < 0.02
+
+
+def test_logme_is_the_evidence_written_out() -> None:
+    """At the fixed point, the evidence of each target from full (n, n) and (d, d) matrices."""
+    X, y = blobs(1, n=80)
+    n, d = X.shape
+    found = []
+    for code in range(3):
+        target = (y == code).astype(float)
+        alpha = beta = 1.0
+        for _ in range(200):
+            A = alpha * np.eye(d) + beta * X.T @ X
+            m = beta * np.linalg.solve(A, X.T @ target)
+            gamma = sum(beta * s / (alpha + beta * s) for s in np.linalg.eigvalsh(X.T @ X))
+            alpha, beta = gamma / (m @ m), (n - gamma) / ((target - X @ m) ** 2).sum()
+        A = alpha * np.eye(d) + beta * X.T @ X
+        m = beta * np.linalg.solve(A, X.T @ target)
+        whole = (
+            n / 2 * math.log(beta)
+            + d / 2 * math.log(alpha)
+            - n / 2 * math.log(2 * math.pi)
+            - beta / 2 * ((target - X @ m) ** 2).sum()
+            - alpha / 2 * (m @ m)
+            - np.linalg.slogdet(A)[1] / 2
+        )
+        found.append(whole / n)
+    assert logme(X, y) == pytest.approx(np.mean(found), abs=1e-4)
+
+
+def test_all_scores_rise_as_labels_move_apart() -> None:
+    near, far = (label_fit(*blobs(apart)) for apart in (0.2, 4))
+    assert far.logme > near.logme
+    assert far.gdv < near.gdv
+    assert far.silhouette > near.silhouette
+
+
+def test_nearest_mean_accuracy_by_hand() -> None:
+    assert nearest_mean_accuracy([[0.0], [1.0], [5.0], [0.4]], ["a", "a", "b", "b"]) == pytest.approx(0.75)

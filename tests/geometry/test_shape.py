@@ -1,0 +1,130 @@
+"""Collapse, dimension and isotropy, against cases that can be worked out by hand."""
+
+import math
+
+import numpy as np
+import pytest
+
+from closerlook.errors import InputError
+from closerlook.geometry.shape import collapse, isotropy, participation_ratio, two_nn
+
+
+def simplex(m: int, d: int, seed: int = 0) -> np.ndarray:
+    """(m, d) the corners of a simplex ETF, turned at random."""
+    rng = np.random.default_rng(seed)
+    turn = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    corners = np.zeros((m, d))
+    corners[:, :m] = np.eye(m) - 1 / m
+    return corners @ turn
+
+
+# ---- collapse ----
+
+
+def test_a_collapsed_space_has_no_spread_and_its_means_are_a_simplex() -> None:
+    X, y = simplex(5, 9).repeat(6, axis=0) + 3.0, np.arange(5).repeat(6)
+    found = collapse(X, y)
+    assert found.nc1 == pytest.approx(0, abs=1e-12)
+    assert found.cdnv == pytest.approx(0, abs=1e-12)
+    assert found.nc2_norm == pytest.approx(0, abs=1e-9)
+    assert found.nc2_angle == pytest.approx(0, abs=1e-9)
+    assert found.nc3 == pytest.approx(0, abs=1e-6)
+    assert found.nc4 == 1.0
+
+
+def test_spread_within_labels_is_measured_against_that_of_the_means() -> None:
+    """Two labels at -1 and 1, each with points half a unit to either side: W = 1/4, B = 1, so W / B over 2 labels."""
+    X = np.array([[-1.5], [-0.5], [0.5], [1.5]])
+    found = collapse(X, [0, 0, 1, 1])
+    assert found.nc1 == pytest.approx(0.25 / 2)
+    assert found.cdnv == pytest.approx(0.25 / 4)
+
+
+def test_collapse_does_not_change_by_turning_moving_and_scaling() -> None:
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 4, 200)
+    X = rng.normal(size=(200, 6)) + 2 * rng.normal(size=(4, 6))[y]
+    turn = np.linalg.qr(rng.normal(size=(6, 6)))[0]
+    one, other = collapse(X, y).to_dict(), collapse(5 * X @ turn + 7, y).to_dict()
+    for name, value in one.items():
+        assert other[name] == pytest.approx(value, rel=1e-5), name
+
+
+def test_means_of_unequal_length_and_angle_show() -> None:
+    X = np.array([[4.0, 0.0], [-1.0, 1.0], [-1.0, -1.0]]).repeat(3, axis=0)
+    found = collapse(X, np.arange(3).repeat(3))
+    assert found.nc2_norm > 0.2
+    assert found.nc2_angle > 0.2
+
+
+def test_one_label_cannot_collapse() -> None:
+    with pytest.raises(InputError, match="y has one label, 'a'; expected at least two"):
+        collapse([[0.0], [1.0]], ["a", "a"])
+
+
+# ---- dimension ----
+
+
+@pytest.mark.parametrize("d", [1, 3, 10])
+def test_a_gaussian_fills_all_its_dimensions(d: int) -> None:
+    X = np.random.default_rng(0).normal(size=(4000, d))
+    assert participation_ratio(X) == pytest.approx(d, rel=0.03)
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_two_nn_finds_the_dimension_of_a_manifold_in_a_larger_space(d: int) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(3000, d)) @ np.linalg.qr(rng.normal(size=(20, d)))[0].T
+    assert two_nn(X) == pytest.approx(d, rel=0.1)
+
+
+def test_two_nn_counts_a_place_once() -> None:
+    X = np.random.default_rng(0).uniform(size=(1000, 3))
+    assert two_nn(np.concatenate([X, X, X[:100]])) == two_nn(X)
+
+
+def test_two_nn_of_a_circle_is_one() -> None:
+    angle = np.random.default_rng(0).uniform(0, 2 * math.pi, 2000)
+    assert two_nn(np.column_stack([np.cos(angle), np.sin(angle)])) == pytest.approx(1, rel=0.1)
+
+
+def test_dimension_of_too_few_places_is_not_a_number() -> None:
+    assert math.isnan(two_nn([[0.0], [1.0], [1.0], [2.0]]))
+    assert participation_ratio([[1.0, 2.0], [1.0, 2.0]]) == 0.0
+
+
+def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.random.default_rng(0).normal(size=(300, 5))
+    whole = two_nn(X)
+    monkeypatch.setattr("closerlook.geometry.shape.BLOCK_BYTES", 8 * 300 * 7)
+    assert two_nn(X) == pytest.approx(whole, rel=1e-12)
+
+
+# ---- isotropy ----
+
+
+def test_all_directions_alike_is_one_and_a_line_is_zero() -> None:
+    assert isotropy(np.vstack([np.eye(8), -np.eye(8)])).iso_score == pytest.approx(1.0)
+    line = np.outer(np.arange(5.0), [1.0, 2.0, 3.0])
+    assert isotropy(line).iso_score == pytest.approx(0.0, abs=1e-9)
+
+
+def test_half_of_the_dimensions_used_evenly() -> None:
+    """Rudman et al.: k of n dimensions used evenly score (k - 1) / (n - 1)."""
+    X = np.zeros((8, 8))
+    X[:4, :4], X[4:, :4] = np.eye(4), -np.eye(4)
+    assert isotropy(X).iso_score == pytest.approx(3 / 7)
+
+
+def test_mean_cosine_is_that_of_all_pairs() -> None:
+    X = np.random.default_rng(0).normal(size=(40, 6)) + 1
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    cosines = (unit @ unit.T)[np.triu_indices(40, 1)]
+    assert isotropy(X).mean_cosine == pytest.approx(cosines.mean())
+
+
+def test_a_dimension_far_from_the_others_is_an_outlier() -> None:
+    X = np.random.default_rng(0).normal(size=(500, 50))
+    assert isotropy(X).outlier_dimensions == 0.0
+    X[:, 7] += 30
+    assert isotropy(X).outlier_dimensions == pytest.approx(1 / 50)
