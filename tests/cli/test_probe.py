@@ -322,3 +322,14 @@ def test_progress_is_shown_only_where_a_stage_takes_long() -> None:
     shown = shown_on_a_terminal([sys.executable, "-c", code], dict(os.environ))
     assert "stage after 0.05" in shown
     assert "stage after 60" not in shown
+
+
+def test_words_stand_beside_the_rows_of_blockers(tmp_path: Path, capsys: Capsys) -> None:
+    words = ["bank", "river", "shore", "loan", "loan"]
+    file = saved(tmp_path, X=LINE, y=LINE_LABELS, words=words)
+    (blocker,) = told(capsys, file)["blockers"]
+    assert blocker["words"] == [words[row] for row in blocker["rows"]]
+    assert (blocker["blocker_rows"], blocker["blocker_words"]) == ([2], ["shore"])
+    assert "2: shore (1.00)" in run(capsys, "probe", file)[0]
+    (plain,) = told(capsys, saved(tmp_path, "plain.npz", X=LINE, y=LINE_LABELS))["blockers"]
+    assert (plain["words"], plain["blocker_words"]) == (None, None)

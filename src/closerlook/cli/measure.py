@@ -1,4 +1,4 @@
-"""What `probe` and `compare` share: how a space is measured, stage by stage, saying what is done."""
+"""What `probe`, `classify` and `compare` share: points read, a space measured stage by stage, saying what is done."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Option
+from typer import Argument, Option
 
 from closerlook.errors import InputError
 
@@ -20,6 +21,14 @@ STATISTICS = ("mean", "min")
 QUICK_SECONDS = 2.0
 """A stage that takes no longer than this shows no progress."""
 
+TrainPoints = Annotated[
+    Path,
+    Argument(
+        help="X and y in a .npz, with X_test and y_test if there are any; a saved space; a DirectProbe folder, or one "
+        "file of vectors in it."
+    ),
+]
+TestPoints = Annotated[Path | None, Option(help="Points to predict, in a file or folder of the same kinds.")]
 Tau = Annotated[float, Option(help="Hulls nearer than this many RMS radii meet.")]
 MinPoints = Annotated[
     int, Option(min=1, help="Leave clusters of fewer points out of the distances (the paper's code: 6).")
@@ -45,6 +54,47 @@ class Settings:
         if self.statistic not in STATISTICS:
             raise InputError(f"statistic {self.statistic!r} is unknown; expected {' or '.join(STATISTICS)}")
         check_tau(self.tau)
+
+
+def read_points(file: Path, test: Path | None) -> tuple[Points, Points | None]:
+    """The points in a file, and those to predict: of `test`, or held out with the others, or none."""
+    from closerlook.cli.console import note
+    from closerlook.representations import points as readers
+
+    points = readers.read_points(file)
+    if test is None:
+        return points, points.test
+    held_out = readers.read_points(test, "test")
+    readers.check_same_columns(points, held_out)
+    if points.test is not None:
+        note(f"{points.title} has points held out, too; those of --test are predicted")
+    _warn_of_strangers(points, held_out)
+    return points, held_out
+
+
+def _warn_of_strangers(points: Points, held_out: Points) -> None:
+    """Say where vectors of the same length are of different spaces after all."""
+    from closerlook.cli.console import note
+
+    if points.provenance is None or held_out.provenance is None:
+        return
+    for what in ("encoder", "weights", "layer", "task", "pool"):
+        ours, theirs = getattr(points.provenance, what), getattr(held_out.provenance, what)
+        if None not in (ours, theirs) and ours != theirs:
+            note(f"take care: {what} is {ours} in {points.title}, and {theirs} in {held_out.title}")
+            return
+
+
+def unseen_labels(points: Points, held_out: Points) -> dict[str, int]:
+    """How many test points have each label that no training point has; said once, since none can be right."""
+    from closerlook.cli.console import note
+
+    known = set(points.labels)
+    unseen = {label: int((held_out.y == label).sum()) for label in held_out.labels if label not in known}
+    if unseen:
+        listed = ", ".join(f"{label} ({count})" for label, count in unseen.items())
+        note(f"{sum(unseen.values())} test points have labels that no training point has, and count as wrong: {listed}")
+    return unseen
 
 
 @contextmanager

@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option
+from typer import Option
 
-from closerlook.cli.measure import MinPoints, Settings, Summary, Tau, Threads, find_clusters, measure_labels, stage
+from closerlook.cli.measure import (
+    MinPoints,
+    Settings,
+    Summary,
+    Tau,
+    TestPoints,
+    Threads,
+    TrainPoints,
+    find_clusters,
+    measure_labels,
+    read_points,
+    stage,
+    unseen_labels,
+)
 from closerlook.errors import WorkError
 from closerlook.version import __version__
 
@@ -25,14 +38,8 @@ SHOWN_ROWS = 3
 
 
 def probe(
-    file: Annotated[
-        Path,
-        Argument(
-            help="X and y in a .npz, with X_test and y_test if there are any; a saved space; a DirectProbe folder, or "
-            "one file of vectors in it."
-        ),
-    ],
-    test: Annotated[Path | None, Option(help="Points to predict, in a file or folder of the same kinds.")] = None,
+    file: TrainPoints,
+    test: TestPoints = None,
     tau: Tau = 1e-6,
     min_points: MinPoints = 1,
     statistic: Summary = "mean",
@@ -47,7 +54,7 @@ def probe(
     from closerlook.cli.console import note, print_json
 
     settings = Settings(tau, min_points, statistic, threads)
-    points, held_out = _read(file, test)
+    points, held_out = read_points(file, test)
     findings = _find(points, held_out, settings, distances=distances, prove=audit)
     if as_json:
         print_json(_as_dict(findings))
@@ -88,34 +95,6 @@ class Findings:
 # ---- the work ----
 
 
-def _read(file: Path, test: Path | None) -> tuple[Points, Points | None]:
-    from closerlook.cli.console import note
-    from closerlook.representations.points import check_same_columns, read_points
-
-    points = read_points(file)
-    if test is None:
-        return points, points.test
-    held_out = read_points(test, "test")
-    check_same_columns(points, held_out)
-    if points.test is not None:
-        note(f"{points.title} has points held out, too; those of --test are predicted")
-    _warn_of_strangers(points, held_out)
-    return points, held_out
-
-
-def _warn_of_strangers(points: Points, held_out: Points) -> None:
-    """Say where vectors of the same length are of different spaces after all."""
-    from closerlook.cli.console import note
-
-    if points.provenance is None or held_out.provenance is None:
-        return
-    for what in ("encoder", "weights", "layer", "task", "pool"):
-        ours, theirs = getattr(points.provenance, what), getattr(held_out.provenance, what)
-        if None not in (ours, theirs) and ours != theirs:
-            note(f"take care: {what} is {ours} in {points.title}, and {theirs} in {held_out.title}")
-            return
-
-
 def _find(points: Points, held_out: Points | None, settings: Settings, *, distances: bool, prove: bool) -> Findings:
     from closerlook.geometry import audit, inside_distances
 
@@ -139,7 +118,6 @@ def _predict(
 ) -> Tested:
     import numpy as np
 
-    from closerlook.cli.console import note
     from closerlook.geometry import nearest_hulls
 
     n = len(held_out.X)
@@ -148,10 +126,7 @@ def _predict(
     predicted = np.array(clustering.cluster_labels, dtype=np.str_)[nearest]
     names, counts = np.unique(points.y, return_counts=True)
     commonest = str(names[counts.argmax()])
-    unseen = {label: int((held_out.y == label).sum()) for label in held_out.labels if label not in set(names)}
-    if unseen:
-        listed = ", ".join(f"{label} ({count})" for label, count in unseen.items())
-        note(f"{sum(unseen.values())} test points have labels that no training point has, and count as wrong: {listed}")
+    unseen = unseen_labels(points, held_out)
     right, majority = int((predicted == held_out.y).sum()), int((held_out.y == commonest).sum())
     return Tested(held_out.title, n, right, majority, commonest, unseen)
 
@@ -168,7 +143,7 @@ def _print(findings: Findings) -> None:
         columns += ["nearest label", "distance", "in RMS radii", "inside mean", "inside maximum"]
     rows = [[_shown(value) for value in one.values()] for one in _labels(findings)]
     print_table("Labels", columns, rows, numbers=[name for name in columns if name not in ("label", "nearest label")])
-    blockers = [_blocked(findings.clustering, one) for one in _telling_blockers(findings.clustering)]
+    blockers = _blockers(findings)
     if blockers:
         pairs = sum(1 for _ in findings.clustering.blocked_pairs())
         title = (
@@ -178,8 +153,8 @@ def _print(findings: Findings) -> None:
             "label",
             "clusters (points)",
             "in the way",
-            "rows of the union (weights)",
-            "rows in the way (weights)",
+            "rows of the union (weights)" if findings.points.words is None else "rows of the union: words (weights)",
+            "rows in the way (weights)" if findings.points.words is None else "rows in the way: words (weights)",
         ]
         print_table(title, columns, [_blocker_row(one) for one in blockers])
 
@@ -248,11 +223,17 @@ def _telling_blockers(clustering: Clustering) -> list[Blocker]:
     return [clustering.blocker(*pair) for pair in largest]
 
 
-def _blocked(clustering: Clustering, blocker: Blocker) -> dict[str, Any]:
-    """A blocker as plain values, rows by falling weight."""
+def _blockers(findings: Findings) -> list[dict[str, Any]]:
+    found, words = findings.clustering, findings.points.words
+    return [_blocked(found, one, words) for one in _telling_blockers(found)]
+
+
+def _blocked(clustering: Clustering, blocker: Blocker, words: Sequence[str] | None) -> dict[str, Any]:
+    """A blocker as plain values, rows by falling weight, with their words where these are known."""
     sizes, labels = clustering.sizes, clustering.cluster_labels
     clusters = [blocker.first, blocker.second]
     own, theirs = (-blocker.weights).argsort(kind="stable"), (-blocker.blocker_weights).argsort(kind="stable")
+    rows, their_rows = blocker.rows[own].tolist(), blocker.blocker_rows[theirs].tolist()
     return {
         "label": labels[blocker.first],
         "clusters": clusters,
@@ -260,9 +241,11 @@ def _blocked(clustering: Clustering, blocker: Blocker) -> dict[str, Any]:
         "blocker": blocker.blocker,
         "blocker_label": labels[blocker.blocker],
         "blocker_size": int(sizes[blocker.blocker]),
-        "rows": blocker.rows[own].tolist(),
+        "rows": rows,
+        "words": None if words is None else [words[row] for row in rows],
         "weights": blocker.weights[own].tolist(),
-        "blocker_rows": blocker.blocker_rows[theirs].tolist(),
+        "blocker_rows": their_rows,
+        "blocker_words": None if words is None else [words[row] for row in their_rows],
         "blocker_weights": blocker.blocker_weights[theirs].tolist(),
         "decided": blocker.decided,
     }
@@ -292,7 +275,7 @@ def _as_dict(findings: Findings) -> dict[str, object]:
         "cluster_sizes": found.sizes,
         "assignments": found.assignments,
         "conflicts": found.conflicts,
-        "blockers": [_blocked(found, one) for one in _telling_blockers(found)],
+        "blockers": _blockers(findings),
         KEY: None if distances is None else to_dict(distances),
         "minimum_distances": None if distances is None else dict(zip(found.labels, distances.minimum(), strict=True)),
         "inside": None if inside is None else {"mean": inside.mean, "maximum": inside.maximum},
@@ -316,14 +299,15 @@ def _blocker_row(one: dict[str, Any]) -> list[str]:
         one["label"],
         pair,
         in_the_way,
-        _weighted(one["rows"], one["weights"]),
-        _weighted(one["blocker_rows"], one["blocker_weights"]),
+        _weighted(one["rows"], one["weights"], one["words"]),
+        _weighted(one["blocker_rows"], one["blocker_weights"], one["blocker_words"]),
     ]
 
 
-def _weighted(rows: list[int], weights: list[float]) -> str:
-    """The rows with the largest weights: '12 (0.53), 88 (0.31), 4 (0.10), 7 more'."""
-    shown = [f"{row} ({weight:.2f})" for row, weight in zip(rows[:SHOWN_ROWS], weights[:SHOWN_ROWS], strict=True)]
+def _weighted(rows: list[int], weights: list[float], words: list[str] | None) -> str:
+    """The rows with the largest weights: '12: bank (0.53), 88: river (0.31), 4: bank (0.10), 7 more'."""
+    named = [str(row) for row in rows] if words is None else [f"{row}: {words[at]}" for at, row in enumerate(rows)]
+    shown = [f"{name} ({weight:.2f})" for name, weight in zip(named[:SHOWN_ROWS], weights[:SHOWN_ROWS], strict=True)]
     return ", ".join(shown + [f"{len(rows) - SHOWN_ROWS} more"] * (len(rows) > SHOWN_ROWS))
 
 

@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from closerlook.geometry.frame import as_labels
 from closerlook.geometry.kernels import count_threads
-from closerlook.probes.direct import value_errors
-from closerlook.probes.grid import GRID, check_seeds, check_sizes
+from closerlook.probes.direct import check_jobs, value_errors
+from closerlook.probes.grid import GRID, check_seeds, check_sizes, choose_sizes
 from closerlook.probes.training import Job, Sizes, Training
 
 
@@ -27,8 +27,8 @@ class ClassifierProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     a linear probe. seeds: how many networks of each, or which seeds. The others: see `Training`. device: "auto", "cpu",
     "cuda". n_jobs: threads on a CPU; all cores by default, and for -1; the results are the same for any number.
 
-    Fitted: classes_; sizes_, those with the best mean accuracy on held-out; held_out_ {sizes: (r,) accuracy by seed};
-    network_, the one of the chosen sizes that did best there: it predicts.
+    Fitted: classes_; sizes_, those with the best mean accuracy on held-out, of equals the smallest; held_out_ {sizes:
+    (r,) accuracy by seed}; network_, the one of the chosen sizes that did best there: it predicts.
 
     >>> X, y = [[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]] * 5, ["a", "a", "a", "b", "b", "b"] * 5
     >>> ClassifierProbe(sizes=[(8,)], seeds=1).fit(X, y).predict([[0.15], [4.9]]).tolist()
@@ -74,7 +74,7 @@ class ClassifierProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             check_classification_targets(labels)
             sizes, seeds = check_sizes(GRID if self.sizes is None else self.sizes), check_seeds(self.seeds)
             training, device = self._training(), choose_device(self.device)
-            threads = count_threads(None if self.n_jobs == -1 else self.n_jobs)
+            threads = count_threads(check_jobs(self.n_jobs))
         self.classes_, codes = np.unique(labels, return_inverse=True)
         self._scaler = StandardScaler().fit(points)
         rows = torch.from_numpy(self._scaler.transform(points).astype(np.float32)[None]).to(device)
@@ -83,7 +83,8 @@ class ClassifierProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         networks = train(data, jobs, training, threads=threads)
         tried = {one: [network for network in networks if network.job.sizes == one] for one in sizes}
         self.held_out_ = {one: np.array([network.accuracy for network in tried[one]]) for one in sizes}
-        self.sizes_ = max(sizes, key=lambda one: (self.held_out_[one].mean().round(9), -sum(one)))
+        held_out = np.stack([self.held_out_[one] for one in sizes])
+        self.sizes_ = sizes[choose_sizes(held_out, [tried[one][0].n_weights for one in sizes])]
         self.network_ = max(tried[self.sizes_], key=lambda network: (network.accuracy, -network.loss))
         return self
 

@@ -26,7 +26,6 @@ from closerlook.probes.grid import (
     check_sizes,
     checked,
     deviation,
-    probe_grid,
 )
 from closerlook.probes.training import Integers, Job, Progress, Sizes, Training
 
@@ -101,24 +100,19 @@ def measure_selectivity(
     for name, words, rows in (("train", types[0], X), ("test", types[1], X_test)):
         if len(np.asarray(words)) != len(rows):
             raise InputError(f"{name} has {len(rows)} rows and {len(np.asarray(words))} word types; expected one each")
-    names = np.array([str(label) for label in labels])[y]
-    accuracy = []
-    for at, seed in enumerate(result.seeds):
-        control, control_test = control_labels(types, names, seed)
-        found = probe_grid(
-            (X, control),
-            (X_test, control_test),
-            sizes=[result.chosen_sizes],
-            seeds=[seed],
-            training=result.training,
-            device=result.device,
-            threads=threads,
-        )
-        accuracy.append(found.mean)
-        if progress:
-            progress(at + 1, len(result.seeds))
+    asked = _Asked(result.chosen_sizes, result.seeds, len(labels), result.training, result.device, threads)
+    drawn = [control_labels(types, y, seed) for seed in result.seeds]
+    scaler, r = StandardScaler().fit(X), len(result.seeds)
+    rows, tests = (scaler.transform(one).astype(np.float32) for one in (X, X_test))
+    scores = asked.scores(
+        np.broadcast_to(rows, (r, *rows.shape)),
+        np.stack([control for control, _ in drawn]),
+        np.broadcast_to(tests, (r, *tests.shape)),
+        progress,
+    )
+    right = [np.mean(one.argmax(axis=1) == control) for one, (_, control) in zip(scores, drawn, strict=True)]
     known = np.isin(np.asarray(types[1], dtype=np.str_), np.asarray(types[0], dtype=np.str_))
-    return Selectivity(result.accuracy[result.chosen], np.array(accuracy), result.chosen_sizes, float(known.mean()))
+    return Selectivity(result.accuracy[result.chosen], np.array(right), result.chosen_sizes, float(known.mean()))
 
 
 # ---- description length ----
@@ -176,37 +170,22 @@ def online_code(
     A probe that was trained on t rows gives each label of the next block a probability; it is mixed with the uniform
     one at the rate 1 / (t + 1), so that a probe that has seen next to nothing cannot cost without limit (ours).
     """
-    import torch
-
-    from closerlook.encoders.loading import choose_device
-    from closerlook.probes.networks import Batch, Data
-    from closerlook.probes.networks import train as train_networks
-
     X, y, labels = checked(train, "train")
     (shape,), chosen = check_sizes([sizes]), check_seeds(seeds)
-    asked = training or Training(criterion="loss")
-    place, workers = choose_device(device), count_threads(threads)
+    asked = _Asked(shape, chosen, len(labels), training or Training(criterion="loss"), device, threads)
     rows = StandardScaler().fit_transform(X).astype(np.float32)
     ends = block_ends(len(y), blocks)
     orders = np.stack([np.random.default_rng([seed, 4]).permutation(len(y)) for seed in chosen])
-    jobs = [Job(shape, seed, at) for at, seed in enumerate(chosen)]
     by_block = np.zeros((len(chosen), len(ends)))
     by_block[:, 0] = ends[0] * math.log2(len(labels))
     for at, (start, end) in enumerate(pairwise(ends), start=1):
         seen, coming = orders[:, :start], orders[:, start:end]
-        data = Data(torch.from_numpy(rows[seen]).to(place), torch.from_numpy(y[seen]).to(place), len(labels))
-        tests = torch.from_numpy(rows[coming]).to(place)
-
-        def send(batch: Batch, at: int = at, start: int = start, tests: Any = tests, coming: Integers = coming) -> None:
-            for job, scores in batch.scores(tests):
-                by_block[job.space, at] = _bits(scores.cpu().numpy(), y[coming[job.space]], 1 / (start + 1))
-
-        train_networks(data, jobs, asked, threads=workers, finish=send)
+        scores = asked.scores(rows[seen], y[seen], rows[coming])
+        by_block[:, at] = [_bits(one, y[sent], 1 / (start + 1)) for one, sent in zip(scores, coming, strict=True)]
         if progress:
-            progress(end, len(y))
-    return CodeLength(
-        by_block.sum(axis=1), len(y) * math.log2(len(labels)), tuple(ends), by_block, labels, shape, asked
-    )
+            progress(at, len(ends) - 1)
+    uniform = len(y) * math.log2(len(labels))
+    return CodeLength(by_block.sum(axis=1), uniform, tuple(ends), by_block, labels, shape, asked.training)
 
 
 def block_ends(n: int, blocks: Sequence[float] = BLOCKS) -> list[int]:
@@ -226,3 +205,39 @@ def _bits(scores: NDArray[np.float32], y: Integers, mixed: float) -> float:
     wide -= wide.max(axis=1, keepdims=True)
     likely = np.exp(wide[np.arange(len(y)), y]) / np.exp(wide).sum(axis=1)
     return float(-np.log2((1 - mixed) * likely + mixed / scores.shape[1]).sum())
+
+
+# ---- what both train ----
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Networks of one shape, one for each seed, each on a space and labels of its own."""
+
+    sizes: Sizes
+    seeds: tuple[int, ...]
+    k: int
+    training: Training
+    device: str
+    threads: int | None
+
+    def scores(
+        self, X: NDArray[np.float32], y: Integers, tests: NDArray[np.float32], progress: Progress | None = None
+    ) -> list[NDArray[np.float32]]:
+        """Each seed's logits (m, k) for its tests: (r, m, d), trained on its rows of X: (r, n, d) and y: (r, n)."""
+        import torch
+
+        from closerlook.encoders.loading import choose_device
+        from closerlook.probes.networks import Batch, Data, train
+
+        place = choose_device(self.device)
+        data = Data(torch.tensor(X, device=place), torch.tensor(y, device=place), self.k)
+        rows = torch.tensor(tests, device=place)
+        found: dict[Job, NDArray[np.float32]] = {}
+
+        def keep(batch: Batch) -> None:
+            found.update({job: scores.cpu().numpy() for job, scores in batch.scores(rows)})
+
+        jobs = [Job(self.sizes, seed, at) for at, seed in enumerate(self.seeds)]
+        train(data, jobs, self.training, threads=count_threads(self.threads), finish=keep, progress=progress)
+        return [found[job] for job in jobs]

@@ -124,13 +124,10 @@ class DirectProbe(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerM
             raise UnfitInputError(f"min_points is {self.min_points!r}; expected a whole number of at least 1")
         if self.statistic not in ("mean", "min"):
             raise UnfitInputError(f"statistic is {self.statistic!r}; expected 'mean' or 'min'")
-        if self.n_jobs is not None and (not _is(self.n_jobs, Integral) or (self.n_jobs < 1 and self.n_jobs != -1)):
-            raise UnfitInputError(
-                f"n_jobs is {self.n_jobs!r}; expected a number of threads, or None or -1 for all cores"
-            )
+        check_jobs(self.n_jobs)
 
     def _threads(self) -> int | None:
-        return None if self.n_jobs == -1 else self.n_jobs
+        return check_jobs(self.n_jobs)
 
     @property
     def _n_features_out(self) -> int:
@@ -141,6 +138,13 @@ class DirectProbe(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerM
         unmeasured = {"distances_"} if vars(self).get("_distances") is None else set()
         names = set(object.__dir__(self)) - unmeasured
         return [name for name in names if hasattr(self, name)]  # as scikit-learn's own does, which would measure them
+
+
+def check_jobs(n_jobs: int | None) -> int | None:
+    """The number of threads that n_jobs stands for; None is all cores."""
+    if n_jobs is not None and (not _is(n_jobs, Integral) or (n_jobs < 1 and n_jobs != -1)):
+        raise UnfitInputError(f"n_jobs is {n_jobs!r}; expected a number of threads, or None or -1 for all cores")
+    return None if n_jobs == -1 else n_jobs
 
 
 def _is(value: object, kind: type) -> bool:

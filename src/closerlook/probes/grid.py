@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from closerlook.errors import InputError
 from closerlook.geometry.frame import Label, as_labels, as_points
 from closerlook.geometry.kernels import count_threads
-from closerlook.probes.training import Integers, Job, Network, Progress, Sizes, Training
+from closerlook.probes.training import Integers, Job, Network, Progress, Sizes, Training, is_whole
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -52,11 +52,11 @@ class ProbeResult:
     """What a grid of networks reads off one space.
 
     labels: of train. test_labels: of train and test together. accuracy, held_out: (s, r) on test and on the held-out
-    part of train, for each of s sizes and r seeds; rounds: (s, r) trained. chosen: the place of the sizes with the
-    best mean on held-out, the fewest weights where several have it. Of the chosen sizes: predictions (r, m), places in
-    test_labels; macro_f1 (r,); by_label: the share of each test label's rows that are right, mean over seeds, NaN where
-    test has none; confusion (l, l): rows are true labels, columns predicted ones, counts summed over seeds.
-    majority: test accuracy of always saying train's commonest label.
+    part of train, for each of s sizes and r seeds; rounds: (s, r) to the best one. chosen: the place of the sizes with
+    the best mean on held-out, the fewest weights where several have it. Of the chosen sizes: predictions (r, m), places
+    in test_labels; macro_f1 (r,), over all labels that are in test or predicted; by_label: the share of each test
+    label's rows that are right, mean over seeds, NaN where test has none; confusion (l, l): rows are true labels,
+    columns predicted ones, counts summed over seeds. majority: test accuracy of always saying train's commonest label.
     """
 
     labels: tuple[Label, ...]
@@ -209,18 +209,28 @@ def probe_grids(
 
 def check_sizes(sizes: Sequence[Sizes]) -> tuple[Sizes, ...]:
     """The sizes, each once; InputError where they are none."""
-    checked = tuple(dict.fromkeys(tuple(int(width) for width in one) for one in sizes))
-    if not checked or any(width < 1 for one in checked for width in one):
-        raise InputError(f"sizes {list(sizes)} arrived; expected widths of hidden layers, such as (64, 128), or ()")
-    return checked
+    given = [tuple(one) if _several(one) else (None,) for one in sizes] if _several(sizes) else []
+    if not given or not all(is_whole(width) and width > 0 for one in given for width in one):
+        raise InputError(f"sizes {sizes!r} arrived; expected widths of hidden layers, such as [(64, 128), (32,), ()]")
+    return tuple(dict.fromkeys(tuple(map(int, one)) for one in given))
 
 
 def check_seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
     """The seeds: those given, or as many from 0 on."""
-    checked = tuple(range(seeds)) if isinstance(seeds, int) else tuple(dict.fromkeys(int(seed) for seed in seeds))
-    if not checked or min(checked) < 0:
+    given: Sequence[int] = range(seeds) if is_whole(seeds) else list(seeds) if _several(seeds) else []
+    if not given or not all(is_whole(seed) and seed >= 0 for seed in given):
         raise InputError(f"seeds {seeds!r} arrived; expected how many, at least 1, or several numbers from 0 on")
-    return checked
+    return tuple(dict.fromkeys(int(seed) for seed in given))
+
+
+def _several(values: object) -> TypeGuard[Iterable[Any]]:
+    return isinstance(values, Iterable) and not isinstance(values, str | bytes)
+
+
+def choose_sizes(held_out: Measured, weights: Sequence[int]) -> int:
+    """The place of the sizes with the best mean accuracy on held-out (s, r); of equals that of the fewest weights."""
+    means = held_out.mean(axis=1)
+    return min(np.flatnonzero(means >= means.max() - 1e-9).tolist(), key=lambda at: (weights[at], at))
 
 
 @dataclass(frozen=True)
@@ -321,18 +331,14 @@ def _said(batch: Batch, tests: Tensor) -> dict[Job, Integers]:
 def _result(
     one: _Prepared, at: int, asked: _Asked, networks: dict[Job, Network], said: dict[Job, Integers]
 ) -> ProbeResult:
-    from sklearn.metrics import confusion_matrix, f1_score
-
     place = np.array([one.test_labels.index(label) for label in one.labels])
     every = [[Job(sizes, seed, at) for seed in asked.seeds] for sizes in asked.sizes]
     accuracy = np.array([[np.mean(place[said[job]] == one.y_test) for job in jobs] for jobs in every])
     held_out = np.array([[networks[job].accuracy for job in jobs] for jobs in every])
-    weights = [sum(weight.size for weight, _ in networks[jobs[0]].layers) for jobs in every]
-    means = held_out.mean(axis=1)
-    chosen = min(np.flatnonzero(means >= means.max() - 1e-9).tolist(), key=lambda size: (weights[size], size))
+    chosen = choose_sizes(held_out, [networks[jobs[0]].n_weights for jobs in every])
     predictions = np.stack([place[said[job]] for job in every[chosen]])
-    codes = np.arange(len(one.test_labels))
-    confusion = sum(confusion_matrix(one.y_test, predicted, labels=codes) for predicted in predictions)
+    by_seed = np.stack([_confusion(one.y_test, predicted, len(one.test_labels)) for predicted in predictions])
+    confusion: Integers = by_seed.sum(axis=0)
     seen = confusion.sum(axis=1)
     majority = place[np.bincount(one.y).argmax()]
     return ProbeResult(
@@ -348,10 +354,21 @@ def _result(
         np.array([[networks[job].rounds for job in jobs] for jobs in every]),
         chosen,
         predictions,
-        np.array([f1_score(one.y_test, predicted, average="macro", zero_division=0) for predicted in predictions]),
+        np.array([_macro_f1(counts) for counts in by_seed]),
         np.where(seen > 0, confusion.diagonal() / np.maximum(seen, 1), np.nan),
         confusion,
         float(np.mean(one.y_test == majority)),
         asked.training,
         asked.device,
     )
+
+
+def _confusion(y: Integers, predicted: Integers, labels: int) -> Integers:
+    """(l, l) how often each label, by row, was taken for each, by column."""
+    return np.bincount(y * labels + predicted, minlength=labels**2).reshape(labels, labels)
+
+
+def _macro_f1(confusion: Integers) -> float:
+    """The mean F1 of the labels that are there or were predicted."""
+    right, all_in_all = confusion.diagonal(), confusion.sum(axis=0) + confusion.sum(axis=1)
+    return float(np.mean(2 * right[all_in_all > 0] / all_in_all[all_in_all > 0]))

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
+from threading import Event
 
 import numpy as np
 import torch
@@ -29,8 +30,25 @@ from closerlook.probes.training import (
     hold_out,
 )
 
-CPU_BYTES, CUDA_BYTES = 1 << 24, 1 << 31
+CPU_BYTES, GPU_BYTES = 1 << 24, 1 << 31
 """What one batch of networks may take with its optimiser: a CPU is fastest where that stays near the caches."""
+
+LANES = 16
+"""Every width is filled up with zeros to a multiple of this. Otherwise a network's place in a batch would decide which
+of its numbers end up in the last, incomplete vector of a loop, and these are rounded in another way.
+"""
+
+GPU_LANES, GPU_SLOTS = 256, 200
+"""On a GPU starting a product costs more than the product itself. So hidden widths are filled up to a multiple of the
+first, and networks of many sizes are one batch; and every batch has as many places as fit, up to the second, taken or
+not, since how a product is computed, and so its last digits, depends there on the number of matrices.
+"""
+
+JUDGED = 512
+"""Held-out rows looked at at a time."""
+
+NEVER = -1e30
+"""The bias of an output that stands for no label: a probability of zero, also when weights have decayed for long."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +63,21 @@ class Data:
     def n(self) -> int:
         """Rows."""
         return int(self.X.shape[1])
+
+    @property
+    def d(self) -> int:
+        """Columns."""
+        return int(self.X.shape[2])
+
+    @property
+    def device(self) -> torch.device:
+        """Where all of it is."""
+        return self.X.device
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether that is a CPU."""
+        return self.X.device.type == "cpu"
 
 
 def train(
@@ -63,15 +96,19 @@ def train(
     batch once its weights are the best ones.
     """
 
+    stopped = Event()
+    rows = padded(data.X).flatten(0, 1)
+
     def run(part: list[Job]) -> list[Network]:
-        batch = Batch(data, part, training)
-        batch.train()
+        batch = Batch(data, rows, part, training)
+        batch.train(stopped)
         if finish:
             finish(batch)
         return batch.networks()
 
     found: dict[Job, Network] = {}
-    with _mapped(run, _batches(data, jobs, threads), threads if data.X.device.type == "cpu" else 0) as batches:
+    workers = threads if data.on_cpu else 0
+    with _mapped(run, _batches(data, jobs, threads), workers, stopped) as batches:
         for networks in batches:
             found |= {network.job: network for network in networks}
             if progress:
@@ -81,9 +118,12 @@ def train(
 
 @contextmanager
 def _mapped(
-    run: Callable[[list[Job]], list[Network]], parts: list[list[Job]], threads: int
+    run: Callable[[list[Job]], list[Network]], parts: list[list[Job]], threads: int, stopped: Event
 ) -> Iterator[Iterator[list[Network]]]:
-    """The results one after the other: from so many threads, on each of which torch keeps to itself; 0: from this."""
+    """The results one after the other: from so many threads, on each of which torch keeps to itself; 0: from this.
+
+    stopped: set where whoever takes the results ends early, as by Ctrl-C, so that nobody waits for batches under way.
+    """
     if not threads:
         yield map(run, parts)
         return
@@ -92,35 +132,55 @@ def _mapped(
     try:
         yield pool.map(run, parts)
     finally:
+        stopped.set()
         pool.shutdown(cancel_futures=True)
         torch.set_num_threads(before)
 
 
 def _batches(data: Data, jobs: Sequence[Job], threads: int) -> list[list[Job]]:
     """Jobs of one shape together, no more than memory is meant to hold; the largest first; work for every thread."""
-    on_cpu = data.X.device.type == "cpu"
-    limit = CPU_BYTES if on_cpu else CUDA_BYTES
     spare = [len(np.unique(y)) for y in data.y.cpu().numpy()]  # decides how many rows can be held out
     alike: dict[tuple[Sizes, int], list[Job]] = {}
     for job in dict.fromkeys(jobs):
-        alike.setdefault((job.sizes, spare[job.space]), []).append(job)
+        alike.setdefault((_shape(job.sizes, data), spare[job.space]), []).append(job)
     parts = []
-    for shape in sorted(alike, key=lambda shape: -_parameters(shape[0], data)):
-        at_once = max(1, limit // (4 * 4 * _parameters(shape[0], data)))
-        if on_cpu and len(alike) < threads:
-            at_once = min(at_once, math.ceil(len(alike[shape]) / threads))
-        parts += [alike[shape][at : at + at_once] for at in range(0, len(alike[shape]), at_once)]
+    for shape, same in sorted(alike.items(), key=lambda item: -_parameters(item[0][0])):
+        at_once = _places(shape[0], data)
+        if data.on_cpu and len(alike) < threads:
+            at_once = min(at_once, math.ceil(len(same) / threads))
+        parts += [same[at : at + at_once] for at in range(0, len(same), at_once)]
     return parts
+
+
+def _places(shape: Sizes, data: Data) -> int:
+    """How many networks of a shape are one batch at most."""
+    fit = max(1, (CPU_BYTES if data.on_cpu else GPU_BYTES) // (4 * 4 * _parameters(shape)))
+    return fit if data.on_cpu else min(fit, GPU_SLOTS)
 
 
 def _widths(sizes: Sizes, data: Data) -> list[tuple[int, int]]:
     """Fan in and fan out of each layer."""
-    every = [int(data.X.shape[2]), *sizes, data.k]
-    return list(pairwise(every))
+    return list(pairwise([data.d, *sizes, data.k]))
 
 
-def _parameters(sizes: Sizes, data: Data) -> int:
-    return sum((fan_in + 1) * fan_out for fan_in, fan_out in _widths(sizes, data))
+def _shape(sizes: Sizes, data: Data) -> Sizes:
+    """The widths, filled up, of input, hidden layers and output."""
+    hidden = (_filled(width, LANES if data.on_cpu else GPU_LANES) for width in sizes)
+    return (_filled(data.d), *hidden, _filled(data.k))
+
+
+def _parameters(shape: Sizes) -> int:
+    return sum((fan_in + 1) * fan_out for fan_in, fan_out in pairwise(shape))
+
+
+def _filled(width: int, lanes: int = LANES) -> int:
+    return -(-width // lanes) * lanes
+
+
+def padded(x: Tensor) -> Tensor:
+    """x with zeros after its last axis, up to a multiple of LANES; x itself where that is so already."""
+    more = _filled(x.shape[-1]) - x.shape[-1]
+    return functional.pad(x, (0, more)) if more else x
 
 
 # ---- one batch ----
@@ -147,16 +207,17 @@ class Best:
         return cls(copies, -worst, worst.copy(), zeros, -worst, worst.copy(), zeros.copy())
 
     def renew(
-        self, places: Integers, accuracy: Floats, loss: Floats, *, current: Sequence[Tensor], turn: int, by: Criterion
+        self, places: Integers, judged: tuple[Floats, Floats], current: Sequence[Tensor], *, turn: int, by: Criterion
     ) -> None:
-        """Take in how the networks at these places did in a round."""
+        """Take in how the networks at these places did in a round. judged: accuracy, loss; current: their weights."""
+        accuracy, loss = judged
         gain = (accuracy > self.top_accuracy[places]) | (loss < self.least_loss[places] - TOL)
         self.gained[places[gain]] = turn
         self.top_accuracy[places] = np.maximum(self.top_accuracy[places], accuracy)
         self.least_loss[places[gain]] = np.minimum(self.least_loss[places], loss)[gain]
-        level = accuracy == self.accuracy[places]
         better = loss < self.loss[places]
         if by == "accuracy":
+            level = accuracy == self.accuracy[places]
             better = (accuracy > self.accuracy[places]) | (level & better)
         at = places[better]
         self.accuracy[at], self.loss[at], self.rounds[at] = accuracy[better], loss[better], turn
@@ -166,30 +227,47 @@ class Best:
 
 
 class Batch:
-    """Networks of one shape, trained side by side; one that has stopped leaves the products, not the batch."""
+    """Networks of one shape, filled up, trained side by side.
 
-    def __init__(self, data: Data, jobs: Sequence[Job], training: Training) -> None:
-        self.data, self.jobs, self.training = data, list(jobs), training
-        self.device = data.X.device
-        y = data.y.cpu().numpy()
-        self.parts = [hold_out(y[job.space], training.held_out, job.seed) for job in jobs]
-        self.orders = [np.random.default_rng([job.seed, 2]) for job in jobs]
-        self.rows, self.y = data.X.reshape(-1, data.X.shape[2]), data.y.flatten()
+    rows: (s n, d) those of all spaces, filled up with zeros as all widths are; the weights for them stay zero. On a CPU
+    a network that has stopped leaves the products; on a GPU it stays, and places without a network repeat the first.
+    """
+
+    def __init__(self, data: Data, rows: Tensor, jobs: Sequence[Job], training: Training) -> None:
+        self.data, self.rows, self.training = data, rows, training
+        self.jobs = list(jobs)
+        self.shape = _shape(self.jobs[0].sizes, data)
+        free = 0 if data.on_cpu else _places(self.shape, data) - len(self.jobs)
+        self.slots = self.jobs + self.jobs[:1] * free
+        self.y = data.y.flatten()
+        self._divide()
         weights = self._initial()
         self.best = Best.of(weights)
-        self._go_on(np.arange(len(jobs)), weights)
+        self.running = np.arange(len(self.jobs))
+        self._go_on(np.arange(len(self.slots)), weights)
+
+    def _divide(self) -> None:
+        """What each network is trained on and judged by; those of one seed and the same labels share it."""
+        y = self.data.y.cpu().numpy()
+        keys = [(slot.seed, y[slot.space].tobytes()) for slot in self.slots]
+        first = {key: keys.index(key) for key in dict.fromkeys(keys)}
+        self.division = np.array([list(first).index(key) for key in keys])
+        owners = [self.slots[at] for at in first.values()]
+        self.parts = [hold_out(y[owner.space], self.training.held_out, owner.seed) for owner in owners]
+        self.orders = [np.random.default_rng([owner.seed, 2]) for owner in owners]
 
     def _initial(self) -> list[Tensor]:
         """Weights and biases in turn, each with the networks along its first axis; Glorot's, as in scikit-learn."""
-        widths = _widths(self.jobs[0].sizes, self.data)
-        streams = [np.random.default_rng([job.seed, 1, *job.sizes]) for job in self.jobs]
-        tensors = []
-        for at, (fan_in, fan_out) in enumerate(widths):
-            bound = math.sqrt((6 if at + 1 < len(widths) else 2) / (fan_in + fan_out))
-            drawn = [stream.uniform(-bound, bound, (fan_in, fan_out)) for stream in streams]
-            tensors.append(torch.from_numpy(np.stack(drawn).astype(np.float32)).to(self.device))
-            tensors.append(torch.zeros(len(streams), 1, fan_out, device=self.device))
-        return tensors
+        weights = [torch.zeros(len(self.slots), fan_in, fan_out) for fan_in, fan_out in pairwise(self.shape)]
+        for slot, job in enumerate(self.slots):
+            stream = np.random.default_rng([job.seed, 1, *job.sizes])
+            for at, (fan_in, fan_out) in enumerate(_widths(job.sizes, self.data)):
+                bound = math.sqrt((6 if at + 1 < len(weights) else 2) / (fan_in + fan_out))
+                drawn = stream.uniform(-bound, bound, (fan_in, fan_out))
+                weights[at][slot, :fan_in, :fan_out] = torch.from_numpy(drawn)
+        biases = [torch.zeros(len(self.slots), 1, weight.shape[2]) for weight in weights]
+        biases[-1][..., self.data.k :] = NEVER
+        return [t.to(self.data.device) for pair in zip(weights, biases, strict=True) for t in pair]
 
     def _go_on(self, active: Integers, weights: list[Tensor]) -> None:
         """Train these networks from now on, an optimiser that has seen nothing yet for all of them."""
@@ -198,26 +276,30 @@ class Batch:
         self.optimiser = torch.optim.AdamW(
             self.weights, lr=self.training.learning_rate, weight_decay=self.training.weight_decay, fused=True
         )
-        held = [self.parts[at][1] + self._offset(at) for at in active]
-        self.held = torch.from_numpy(np.stack(held)).to(self.device)
-        self.held_y = self.y[self.held]
+        offsets = [self.slots[at].space * self.data.n for at in active]
+        self.offset = torch.tensor(offsets, device=self.data.device)[:, None]
+        self.shared = torch.from_numpy(self.division[active]).to(self.data.device)
+        self.held = self._spread([held for _, held in self.parts])
 
-    def _offset(self, at: int | np.integer) -> int:
-        return self.jobs[at].space * self.data.n
+    def _spread(self, rows: Sequence[Integers]) -> Tensor:
+        """(g, n) the rows that the active networks have, from those of each division."""
+        return torch.from_numpy(np.stack(rows)).to(self.data.device)[self.shared] + self.offset
 
-    def train(self) -> None:
-        """Every network trained until it stops gaining, with the weights of its best round."""
+    def train(self, stopped: Event) -> None:
+        """Every network trained until it stops gaining, with the weights of its best round; less where `stopped`."""
         self._judge(0)
         for turn in range(1, self.training.max_rounds + 1):
+            if stopped.is_set():
+                break
             for _ in range(self._passes()):
                 for rows in torch.split(self._order(), self.training.batch_size, dim=1):
                     self._step(rows)
             self._judge(turn)
-            stay = self.best.gained[self.active] + self.training.patience > turn
-            if not stay.any():
+            self.running = self.running[self.best.gained[self.running] + self.training.patience > turn]
+            if not len(self.running):
                 break
-            if not stay.all():
-                self._leave(stay)
+            if self.data.on_cpu and len(self.running) < len(self.active):
+                self._leave(np.isin(self.active, self.running))
         self.weights = []
 
     def _passes(self) -> int:
@@ -226,12 +308,11 @@ class Batch:
 
     def _order(self) -> Tensor:
         """(g, n) the rows of a pass for each active network, shuffled by its seed."""
-        rows = [self.orders[at].permutation(self.parts[at][0]) + self._offset(at) for at in self.active]
-        return torch.from_numpy(np.stack(rows)).to(self.device)
+        return self._spread([rng.permutation(fit) for rng, (fit, _) in zip(self.orders, self.parts, strict=True)])
 
     def _step(self, rows: Tensor) -> None:
         """One step on the sum of the networks' mean losses."""
-        scores = forward(self.weights, self._take(rows))
+        scores = self._forward(self.weights, self._take(rows))
         y = self.y[rows.flatten()]
         loss = functional.cross_entropy(scores.flatten(0, 1), y, reduction="sum") / rows.shape[1]
         self.optimiser.zero_grad()
@@ -243,17 +324,24 @@ class Batch:
 
     @torch.no_grad()
     def _judge(self, turn: int) -> None:
-        """See how the active networks do on what is held out."""
-        scores = forward(self.weights, self._take(self.held))
-        right = (scores.argmax(-1) == self.held_y).float().mean(1)
-        losses = functional.cross_entropy(scores.transpose(1, 2), self.held_y, reduction="none").mean(1)
-        accuracy, loss = right.cpu().numpy(), losses.cpu().numpy()
-        self.best.renew(self.active, accuracy, loss, current=self.weights, turn=turn, by=self.training.criterion)
+        """See how the networks that are still running do on what is held out."""
+        n = self.held.shape[1]
+        right = torch.zeros(len(self.active), dtype=torch.float64, device=self.data.device)
+        losses = right.clone()
+        for rows in torch.split(self.held, JUDGED, dim=1):
+            scores, y = self._forward(self.weights, self._take(rows)), self.y[rows]
+            right += (scores.argmax(-1) == y).sum(1)
+            losses += functional.cross_entropy(scores.transpose(1, 2), y, reduction="none").sum(1)
+        at = np.flatnonzero(np.isin(self.active, self.running))
+        accuracy, loss = ((total / n).float().cpu().numpy()[at] for total in (right, losses))
+        accuracy[~np.isfinite(loss)] = -1.0  # a network that has diverged is never the best one
+        current = self.weights if len(at) == len(self.active) else [w[at] for w in self.weights]
+        self.best.renew(self.running, (accuracy, loss), current, turn=turn, by=self.training.criterion)
 
     def _leave(self, stay: NDArray[np.bool_]) -> None:
         """Go on with some of the active networks only, each with what its optimiser knows."""
         before, states = self.weights, self.optimiser.state
-        kept = torch.from_numpy(stay).to(self.device)
+        kept = torch.from_numpy(stay).to(self.data.device)
         self._go_on(self.active[stay], [w.detach()[kept] for w in before])
         for old, new in zip(before, self.weights, strict=True):
             state = states[old]
@@ -264,27 +352,32 @@ class Batch:
     def scores(self, X: Tensor) -> Iterator[tuple[Job, Tensor]]:
         """Each network's logits (m, k) for its space of X: (s, m, d)."""
         for at, job in enumerate(self.jobs):
-            yield job, forward([w[at : at + 1] for w in self.best.weights], X[job.space : job.space + 1])[0]
+            own, rows = [w[at : at + 1] for w in self.best.weights], padded(X[job.space : job.space + 1])
+            yield job, self._forward(own, rows)[0, :, : self.data.k]
+
+    @staticmethod
+    def _forward(weights: Sequence[Tensor], x: Tensor) -> Tensor:
+        """(g, b, k) the logits of rows x: (g, b, d) under g networks, k filled up."""
+        for at in range(0, len(weights), 2):
+            x = torch.baddbmm(weights[at + 1], x, weights[at])
+            if at + 2 < len(weights):
+                x = functional.relu(x)
+        return x
 
     def networks(self) -> list[Network]:
-        """The networks at their best."""
+        """The networks at their best, without what was filled up."""
         arrays = [w.cpu().numpy() for w in self.best.weights]
+        layers = list(zip(arrays[::2], arrays[1::2], strict=True))
         return [
             Network(
                 job,
-                tuple((arrays[i][at].copy(), arrays[i + 1][at, 0].copy()) for i in range(0, len(arrays), 2)),
+                tuple(
+                    (weight[at, :fan_in, :fan_out].copy(), bias[at, 0, :fan_out].copy())
+                    for (weight, bias), (fan_in, fan_out) in zip(layers, _widths(job.sizes, self.data), strict=True)
+                ),
                 float(self.best.accuracy[at]),
                 float(self.best.loss[at]),
                 int(self.best.rounds[at]),
             )
             for at, job in enumerate(self.jobs)
         ]
-
-
-def forward(weights: Sequence[Tensor], x: Tensor) -> Tensor:
-    """(g, b, k) the logits of rows x: (g, b, d) under g networks."""
-    for at in range(0, len(weights), 2):
-        x = torch.baddbmm(weights[at + 1], x, weights[at])
-        if at + 2 < len(weights):
-            x = functional.relu(x)
-    return x

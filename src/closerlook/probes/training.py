@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral
-from typing import Literal
+from numbers import Integral, Real
+from typing import Literal, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,16 +48,24 @@ class Training:
     def __post_init__(self) -> None:
         for name, lowest in (("batch_size", 1), ("max_rounds", 0), ("patience", 1)):
             value = getattr(self, name)
-            if not isinstance(value, Integral) or value < lowest:
+            if not is_whole(value) or value < lowest:
                 raise InputError(f"{name} is {value!r}; expected a whole number of at least {lowest}")
-        for name, fits, expected in (
-            ("learning_rate", self.learning_rate > 0, "a number above 0"),
-            ("weight_decay", self.weight_decay >= 0, "a number of at least 0"),
-            ("held_out", 0 < self.held_out < 1, "a share between 0 and 1"),
-            ("criterion", self.criterion in ("accuracy", "loss"), "'accuracy' or 'loss'"),
-        ):
-            if not fits:
-                raise InputError(f"{name} is {getattr(self, name)!r}; expected {expected}")
+        limits: tuple[tuple[str, Callable[[float], bool], str], ...] = (
+            ("learning_rate", lambda rate: 0 < rate < np.inf, "a number above 0"),
+            ("weight_decay", lambda decay: 0 <= decay < np.inf, "a number of at least 0"),
+            ("held_out", lambda share: 0 < share < 1, "a share between 0 and 1"),
+        )
+        for name, fits, expected in limits:
+            value = getattr(self, name)
+            if not isinstance(value, Real) or not fits(float(value)):
+                raise InputError(f"{name} is {value!r}; expected {expected}")
+        if self.criterion not in ("accuracy", "loss"):
+            raise InputError(f"criterion is {self.criterion!r}; expected 'accuracy' or 'loss'")
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether a value is a whole number, and no truth value."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True)
@@ -71,13 +79,21 @@ class Job:
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A trained network: weights (fan in, fan out) and biases (fan out,) layer by layer, and how it did on held-out."""
+    """A trained network: weights (fan in, fan out) and biases (fan out,) layer by layer.
+
+    accuracy, loss: on held-out rows, in the round that was best there. rounds: the number of that round.
+    """
 
     job: Job
     layers: tuple[tuple[Floats, Floats], ...]
     accuracy: float
     loss: float
     rounds: int
+
+    @property
+    def n_weights(self) -> int:
+        """Biases not counted."""
+        return sum(weight.size for weight, _ in self.layers)
 
     def scores(self, X: NDArray[np.floating]) -> Floats:
         """(m, k) the logits of standardised rows X: (m, d), in plain numpy."""

@@ -220,12 +220,18 @@ class _Asked:
         """What must be known of it; remembered in the store after the first time."""
         if self.encoder is not None:
             return self.encoder.facts
-        key = content_key({"facts": self.provenance.weights, "window": window})
-        facts = store.facts(key)
+        facts = self.remembered(store, window)
         if facts is None:
             facts = self.loaded(window).facts
-            store.remember(key, facts)
+            store.remember(self._facts_key(window), facts)
         return facts
+
+    def remembered(self, store: Store, window: int | None) -> Facts | None:
+        """What the store knows of it."""
+        return store.facts(self._facts_key(window))
+
+    def _facts_key(self, window: int | None) -> str:
+        return content_key({"facts": self.provenance.weights, "window": window})
 
     def loaded(self, window: int | None) -> Encoder:
         """The encoder itself."""
@@ -267,9 +273,10 @@ def _asked(
 
 
 def facts_of(source: Source, store: Store, *, device: str = "auto") -> Facts:
-    """What must be known of an encoder to plan with it; it is loaded once, then the store remembers."""
+    """What must be known of an encoder to plan with it: from the store, else it is loaded; nothing is written."""
     known = Provenance(encoder=source.name, weights=source.fingerprint, dtype=dtype_for(source, "auto", device))
-    return _Asked(known, source, None, device, trust_remote_code=False).facts(store, None)
+    asked = _Asked(known, source, None, device, trust_remote_code=False)
+    return asked.remembered(store, None) or asked.loaded(None).facts
 
 
 def dtype_for(source: Source, dtype: str, device: str) -> str:

@@ -25,7 +25,7 @@ CHECKSUM = "checksum"
 UNWRITTEN = "0" * 32
 """Stands for the checksum in a file that is not finished."""
 
-NAMES = ("X", "y", "labels", "provenance")
+NAMES = ("X", "y", "labels", "provenance", "words")
 """The arrays of a space in a .npz file."""
 
 LONGEST_HEADER = 100_000_000
@@ -41,12 +41,17 @@ def save(space: Space, path: Path) -> Path:
     if path.suffix == ".npz":
         meta = json.dumps(space.provenance.to_dict())
         labels = np.array(space.labels, dtype=np.str_)
+        arrays: dict[str, Any] = {"X": space.X, "y": space.y, "labels": labels, "provenance": np.array(meta)}
+        if space.words is not None:
+            arrays["words"] = np.array(space.words, dtype=np.str_)
         with replacing(path) as stream:
-            np.savez(stream, X=space.X, y=space.y, labels=labels, provenance=np.array(meta))
+            np.savez(stream, **arrays)
     elif path.suffix == ".safetensors":
         X, y = np.ascontiguousarray(space.X), np.ascontiguousarray(space.y)
+        known = {} if space.words is None else {"words": json.dumps(space.words)}
+        start = header(space.n, space.d, space.labels, space.provenance, **known)
         with replacing(path) as stream:
-            stream.writelines((sealed(header(space.n, space.d, space.labels, space.provenance), X, y), X.data, y.data))
+            stream.writelines((sealed(start, X, y), X.data, y.data))
     elif path.suffix == "":
         directprobe.save(space, path)
     else:
@@ -106,6 +111,7 @@ def open_mapped(path: Path) -> tuple[Space, dict[str, str]]:
         meta = entries["__metadata__"]
         n, d = entries["X"]["shape"]
         labels, provenance = tuple(json.loads(meta["labels"])), Provenance.from_dict(json.loads(meta["provenance"]))
+        words = tuple(json.loads(meta["words"])) if "words" in meta else None
         unwritten = UNWRITTEN.join(start.decode("latin-1").rsplit(meta[CHECKSUM], 1)).encode("latin-1")
         whole = path.stat().st_size == len(start) + 4 * n * d + 4 * n
         data = np.memmap(path, dtype=np.uint8, mode="r", offset=len(start)) if whole else np.empty(0, np.uint8)
@@ -115,7 +121,7 @@ def open_mapped(path: Path) -> tuple[Space, dict[str, str]]:
         whole = False
     if not whole:
         raise TornFileError(f"{path} is torn or was altered: it does not match its checksum; make it again")
-    return Space(X, y, labels, provenance), meta
+    return Space(X, y, labels, provenance, words), meta
 
 
 def read_header(path: Path) -> tuple[bytes, dict[str, Any]]:
@@ -192,10 +198,10 @@ def _check_present(path: Path, names: Collection[str]) -> None:
 
 
 def from_named(path: Path, arrays: dict[str, NDArray[Any]]) -> Space:
-    """A space from arrays by name; ours bring `labels` and `provenance` along, other people's need not."""
+    """A space from arrays by name; ours bring `labels` and `provenance` along, other people's need not; `words` may."""
     _check_present(path, arrays)
     try:
-        space = Space.from_arrays(arrays["X"], arrays["y"])
+        space = Space.from_arrays(arrays["X"], arrays["y"], words=arrays.get("words"))
         if "provenance" not in arrays or "labels" not in arrays:
             return space
         meta = Provenance.from_dict(json.loads(str(arrays["provenance"])))
@@ -208,4 +214,4 @@ def from_named(path: Path, arrays: dict[str, NDArray[Any]]) -> Space:
         raise InputError(
             f"{path}: y runs from {y.min()} to {y.max()}; expected 0 to {len(labels) - 1}, as labels has it"
         )
-    return Space(space.X, y, labels, meta)
+    return Space(space.X, y, labels, meta, space.words)

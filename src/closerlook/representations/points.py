@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from closerlook.errors import InputError
 from closerlook.geometry.frame import Floats, as_points
 from closerlook.representations import directprobe, files
-from closerlook.representations.space import Provenance, Space, names_of
+from closerlook.representations.space import Provenance, Space, names_of, words_of
 
 TEST_NAMES = ("X_test", "y_test")
+TEST_WORDS = "words_test"
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +23,7 @@ class Points:
     """Points and the label of each by name, so that spaces with other numbers for the same labels agree.
 
     X: (n, d) float64, finite. y: (n,) names. title: for people. provenance: None where nothing is known. test: the
-    points held out with them, if there are any.
+    points held out with them, if there are any. words: (n,) what is behind each, where that is known.
     """
 
     X: Floats
@@ -30,6 +31,7 @@ class Points:
     title: str
     provenance: Provenance | None = None
     test: Points | None = None
+    words: tuple[str, ...] | None = None
 
     @property
     def labels(self) -> list[str]:
@@ -40,11 +42,13 @@ class Points:
 def read_points(path: Path, split: str = "train") -> Points:
     """The points in a .npz of plain arrays (`X`, `y`, and `X_test`, `y_test` if there are any) or in a saved space.
 
+    Plain arrays may bring `words` and `words_test` along: what is behind each row.
+
     A space is a .npz or .safetensors file, a DirectProbe folder, of which `split` is read, or one file of vectors in
     it. A folder's test split is what is held out. Plain arrays keep their precision.
     """
     if path.suffix == ".npz" and path.is_file():
-        arrays = files.read_npz(path, (*files.NAMES, *TEST_NAMES))
+        arrays = files.read_npz(path, (*files.NAMES, *TEST_NAMES, TEST_WORDS))
         if not {"labels", "provenance"} <= set(arrays):
             return _from_arrays(path, arrays)
         return _from_space(path, files.from_named(path, arrays))
@@ -63,7 +67,8 @@ def check_same_columns(points: Points, others: Points) -> None:
 def _from_space(path: Path, space: Space) -> Points:
     known = any(value for value in space.provenance.to_dict().values())
     title = space.provenance.title() if space.provenance.encoder else path.name
-    return Points(as_points(space.X), space.label_names, title, space.provenance if known else None)
+    described = space.provenance if known else None
+    return Points(as_points(space.X), space.label_names, title, described, words=space.words)
 
 
 def _from_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> Points:
@@ -71,22 +76,24 @@ def _from_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> Points:
     if len(given) == 1:
         missing = next(name for name in TEST_NAMES if name not in arrays)
         raise InputError(f"{path} has {given[0]} but lacks {missing}; expected both, or neither")
-    points = Points(*_checked(path, arrays, "X", "y"), title=path.name)
+    points = _checked(path, arrays, ("X", "y", "words"), path.name)
     if not given:
         return points
-    test = Points(*_checked(path, arrays, *TEST_NAMES), title=f"X_test of {path.name}")
+    test = _checked(path, arrays, (*TEST_NAMES, TEST_WORDS), f"X_test of {path.name}")
     check_same_columns(points, test)
     return replace(points, test=test)
 
 
-def _checked(path: Path, arrays: dict[str, NDArray[Any]], X: str, y: str) -> tuple[Floats, NDArray[np.str_]]:
+def _checked(path: Path, arrays: dict[str, NDArray[Any]], keys: tuple[str, str, str], title: str) -> Points:
+    X, y, words = keys
     try:
         points, names = as_points(arrays[X], X), _names(arrays[y], y)
         if len(points) != len(names):
             raise InputError(f"{X} has {len(points)} rows and {y} has {len(names)} labels; expected one for each row")
+        known = words_of(arrays[words], len(points), words) if words in arrays else None
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-    return points, names
+    return Points(points, names, title, words=known)
 
 
 def _names(y: ArrayLike, name: str) -> NDArray[np.str_]:

@@ -56,7 +56,8 @@ class Provenance:
 class Space:
     """n vectors of one split under one encoder at one layer, each with a label.
 
-    X: (n, d) float32. y: (n,) int32, indices into `labels`. Both may be memory-mapped and are read-only.
+    X: (n, d) float32. y: (n,) int32, indices into `labels`. Both may be memory-mapped and are read-only. words: (n,)
+    the word, span or 'head dependent' behind each row; None for sentences, and where it is not known.
 
     >>> space = Space.from_arrays([[0.0, 1.0], [1.0, 0.0]], ["NOUN", "VERB"], task="weather")
     >>> space.n, space.d, space.labels, space.provenance.task
@@ -67,8 +68,11 @@ class Space:
     y: NDArray[np.int32]
     labels: tuple[str, ...]
     provenance: Provenance = Provenance()
+    words: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
+        if self.words is not None:
+            _check_words(len(self.words), len(self.X), "words")
         for array in (self.X, self.y):
             array.flags.writeable = False
 
@@ -88,8 +92,11 @@ class Space:
         return np.asarray(self.labels, dtype=np.str_)[self.y]
 
     @classmethod
-    def from_arrays(cls, X: ArrayLike, y: ArrayLike, **provenance: Any) -> Space:
-        """A checked space from a user's own arrays; y holds label names or numbers, one for each row of X."""
+    def from_arrays(cls, X: ArrayLike, y: ArrayLike, *, words: ArrayLike | None = None, **provenance: Any) -> Space:
+        """A checked space from a user's own arrays; y holds label names or numbers, one for each row of X.
+
+        words: (n,) what is behind each row, if that is known.
+        """
         vectors = _vectors(X)
         names = names_of(y)
         if len(names) != len(vectors):
@@ -99,8 +106,9 @@ class Space:
         labels, codes = np.unique(names, return_inverse=True)
         unknown = sorted(set(provenance) - {field.name for field in fields(Provenance)})
         if unknown:
-            raise InputError(f"provenance {', '.join(unknown)} is unknown; see closerlook.Provenance")
-        return cls(vectors, codes.astype(np.int32), tuple(map(str, labels)), Provenance(**provenance))
+            raise InputError(f"provenance {', '.join(unknown)} is unknown; see closerlook.representations.space.Provenance")
+        known = None if words is None else words_of(words, len(vectors))
+        return cls(vectors, codes.astype(np.int32), tuple(map(str, labels)), Provenance(**provenance), known)
 
     def save(self, path: str | Path) -> Path:
         """The file or folder written: `.npz`, `.safetensors`, or a folder as the released DirectProbe reads it."""
@@ -130,6 +138,23 @@ def _vectors(X: ArrayLike) -> NDArray[np.float32]:
             f"X holds NaN, infinity or a number too large for float32 in row {bad[0]} ({len(bad)} rows in all)"
         )
     return vectors
+
+
+def words_of(words: ArrayLike, n: int, name: str = "words") -> tuple[str, ...]:
+    """(n,) the word behind each of n rows."""
+    array = np.asarray(words)
+    if array.ndim != 1 or (array.dtype.kind not in "US" and not all(isinstance(word, str) for word in array.tolist())):
+        raise InputError(f"{name} has shape {array.shape} and holds {array.dtype}; expected (n,) strings, one a row")
+    _check_words(len(array), n, name)
+    try:
+        return tuple(np.char.decode(array, "utf-8").tolist() if array.dtype.kind == "S" else array.tolist())
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name} holds bytes that are not UTF-8 ({error.reason}); expected strings") from None
+
+
+def _check_words(found: int, n: int, name: str) -> None:
+    if found != n:
+        raise InputError(f"{name} has {found} entries; expected {n}, one for each row")
 
 
 def names_of(y: ArrayLike) -> NDArray[np.str_]:

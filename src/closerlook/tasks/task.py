@@ -118,6 +118,21 @@ class Task:
             digest.update(array.astype("<i4").tobytes())
         return digest.hexdigest()
 
+    def words(self, split: Split) -> tuple[str, ...] | None:
+        """(n,) the word behind each example of a split, the span, or 'head dependent'; None for sentences.
+
+        >>> task = Task.build("weather", "span", {"train": [(("light", "rain", "fell"), [((0, 2), "SUBJECT")])]})
+        >>> task.words(task.split("train"))
+        ('light rain',)
+        """
+        if self.unit == "sentence":
+            return None
+        ranges = split.positions.tolist()
+        if self.unit == "span":
+            ranges = [range(start, stop) for start, stop in ranges]
+        texts = [split.texts[at] for at in split.sentence.tolist()]
+        return tuple(" ".join(text[at] for at in places) for text, places in zip(texts, ranges, strict=True))
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Task) and self.content_hash == other.content_hash
 

@@ -1,0 +1,69 @@
+"""Batches as a GPU has them, networks of all sizes in a fixed number of places, computed on the CPU."""
+
+import numpy as np
+import pytest
+import torch
+
+from closerlook.probes import networks
+from closerlook.probes.networks import Batch, Data, padded, train
+from closerlook.probes.training import Job, Network, Training
+from tests.probes.plain_networks import plain_network
+
+QUICK = Training(learning_rate=0.01, batch_size=32, max_rounds=6, patience=1)
+JOBS = [Job((5, 3), 0), Job((5, 3), 1), Job((16, 9), 0), Job((30, 2), 2)]
+
+
+@pytest.fixture(autouse=True)
+def layout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(networks, "ROUND", 6)
+    monkeypatch.setattr(networks, "GPU_LANES", 32)
+    monkeypatch.setattr(networks, "GPU_SLOTS", 6)
+    monkeypatch.setattr(Data, "on_cpu", False)
+
+
+def data() -> Data:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 101)
+    X = rng.normal(size=(101, 7)) + np.linspace(-1.5, 1.5, 3)[y][:, None]
+    return Data(torch.from_numpy(X.astype(np.float32))[None], torch.from_numpy(y)[None], 3)
+
+
+def assert_same(one: Network, other: Network) -> None:
+    assert (one.accuracy, one.loss, one.rounds) == (other.accuracy, other.loss, other.rounds)
+    for (weight, bias), (other_weight, other_bias) in zip(one.layers, other.layers, strict=True):
+        np.testing.assert_array_equal(weight, other_weight)
+        np.testing.assert_array_equal(bias, other_bias)
+
+
+def test_networks_of_all_sizes_are_one_batch_of_as_many_places_as_any() -> None:
+    given = data()
+    assert networks._batches(given, JOBS, threads=1) == [JOBS]
+    batch = Batch(given, padded(given.X).flatten(0, 1), JOBS[:1], QUICK)
+    assert [tuple(weight.shape) for weight in batch.weights[::2]] == [(6, 16, 32), (6, 32, 32), (6, 32, 16)]
+
+
+def test_more_networks_than_places_are_several_batches() -> None:
+    many = [Job((5, 3), seed) for seed in range(8)]
+    assert [len(part) for part in networks._batches(data(), many, threads=1)] == [6, 2]
+
+
+def test_a_network_has_the_same_bits_alone_and_in_company() -> None:
+    together = train(data(), JOBS, QUICK)
+    for network in together:
+        assert_same(train(data(), [network.job], QUICK)[0], network)
+
+
+def test_each_network_stops_for_itself_and_is_what_a_plain_loop_makes_of_it() -> None:
+    given = data()
+    found = train(given, JOBS, QUICK)
+    assert len({network.rounds for network in found}) > 1
+    for network in found:
+        twin = plain_network(given.X[0].numpy(), given.y[0].numpy(), 3, network.job, QUICK)
+        assert network.rounds == twin.rounds
+        assert network.loss == pytest.approx(twin.loss, abs=1e-4)
+
+
+def test_widths_are_the_networks_own() -> None:
+    for network in train(data(), JOBS, QUICK):
+        widths = [7, *network.job.sizes, 3]
+        assert [weight.shape for weight, _ in network.layers] == list(zip(widths[:-1], widths[1:], strict=True))
