@@ -22,12 +22,14 @@ def plain_network(X: np.ndarray, y: np.ndarray, k: int, job: Job, training: Trai
     passes = math.ceil(networks.ROUND / math.ceil(len(rows) / training.batch_size))
     best, top, least, gained = None, -math.inf, math.inf, 0
     for turn in range(training.max_rounds + 1):
-        for _ in range(passes if turn else 0):
-            order = torch.from_numpy(shuffle.permutation(rows))
-            for batch in order.split(training.batch_size):
-                optimiser.zero_grad()
-                nn.functional.cross_entropy(model(inputs[batch]), targets[batch]).backward()
-                optimiser.step()
+        orders = [torch.from_numpy(shuffle.permutation(rows)) for _ in range(passes if turn else 0)]
+        batches = [batch for order in orders for batch in order.split(training.batch_size)]
+        for step, batch in enumerate(batches):
+            done = (turn - 1 + step / len(batches)) / training.max_rounds
+            optimiser.param_groups[0]["lr"] = training.learning_rate * (1 - done)
+            optimiser.zero_grad()
+            nn.functional.cross_entropy(model(inputs[batch]), targets[batch]).backward()
+            optimiser.step()
         accuracy, loss = judge(model, inputs[held], targets[held])
         if accuracy > top or loss < least - TOL:
             gained, least = turn, min(least, loss)

@@ -1,5 +1,7 @@
 """Batches as a GPU has them, networks of all sizes in a fixed number of places, computed on the CPU."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
@@ -66,4 +68,4 @@ def test_each_network_stops_for_itself_and_is_what_a_plain_loop_makes_of_it() ->
 def test_widths_are_the_networks_own() -> None:
     for network in train(data(), JOBS, QUICK):
         widths = [7, *network.job.sizes, 3]
-        assert [weight.shape for weight, _ in network.layers] == list(zip(widths[:-1], widths[1:], strict=True))
+        assert [weight.shape for weight, _ in network.layers] == list(pairwise(widths))

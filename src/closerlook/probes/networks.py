@@ -240,6 +240,7 @@ class Batch:
         free = 0 if data.on_cpu else _places(self.shape, data) - len(self.jobs)
         self.slots = self.jobs + self.jobs[:1] * free
         self.y = data.y.flatten()
+        self.minus_one = torch.tensor(-1.0, device=data.device)
         self._divide()
         weights = self._initial()
         self.best = Best.of(weights)
@@ -272,7 +273,7 @@ class Batch:
     def _go_on(self, active: Integers, weights: list[Tensor]) -> None:
         """Train these networks from now on, an optimiser that has seen nothing yet for all of them."""
         self.active = active
-        self.weights = [w.requires_grad_() for w in weights]
+        self.weights = weights
         self.optimiser = torch.optim.AdamW(
             self.weights, lr=self.training.learning_rate, weight_decay=self.training.weight_decay, fused=True
         )
@@ -291,9 +292,7 @@ class Batch:
         for turn in range(1, self.training.max_rounds + 1):
             if stopped.is_set():
                 break
-            for _ in range(self._passes()):
-                for rows in torch.split(self._order(), self.training.batch_size, dim=1):
-                    self._step(rows)
+            self._round(turn)
             self._judge(turn)
             self.running = self.running[self.best.gained[self.running] + self.training.patience > turn]
             if not len(self.running):
@@ -301,6 +300,15 @@ class Batch:
             if self.data.on_cpu and len(self.running) < len(self.active):
                 self._leave(np.isin(self.active, self.running))
         self.weights = []
+
+    def _round(self, turn: int) -> None:
+        """The passes of a round; the rate falls step by step, to nothing at the end of the last round there may be."""
+        passes = [torch.split(self._order(), self.training.batch_size, dim=1) for _ in range(self._passes())]
+        steps = [rows for one in passes for rows in one]
+        for at, rows in enumerate(steps):
+            done = (turn - 1 + at / len(steps)) / self.training.max_rounds
+            self.optimiser.param_groups[0]["lr"] = self.training.learning_rate * (1 - done)
+            self._step(rows)
 
     def _passes(self) -> int:
         steps = math.ceil(len(self.parts[0][0]) / self.training.batch_size)
@@ -310,13 +318,20 @@ class Batch:
         """(g, n) the rows of a pass for each active network, shuffled by its seed."""
         return self._spread([rng.permutation(fit) for rng, (fit, _) in zip(self.orders, self.parts, strict=True)])
 
+    @torch.no_grad()
     def _step(self, rows: Tensor) -> None:
-        """One step on the sum of the networks' mean losses."""
-        scores = self._forward(self.weights, self._take(rows))
-        y = self.y[rows.flatten()]
-        loss = functional.cross_entropy(scores.flatten(0, 1), y, reduction="sum") / rows.shape[1]
-        self.optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        """One step on the sum of the networks' mean losses; gradients written out, at half the cost of autograd's."""
+        layers = list(zip(self.weights[::2], self.weights[1::2], strict=True))
+        inputs = [self._take(rows)]
+        for weight, bias in layers[:-1]:
+            inputs.append(torch.baddbmm(bias, inputs[-1], weight).relu_())
+        gradient = torch.softmax(torch.baddbmm(layers[-1][1], inputs[-1], layers[-1][0]), -1)
+        gradient.scatter_add_(2, self.y[rows].unsqueeze(2), self.minus_one.expand(*rows.shape, 1))
+        gradient /= rows.shape[1]
+        for (weight, bias), x in zip(reversed(layers), reversed(inputs), strict=True):
+            weight.grad, bias.grad = torch.bmm(x.transpose(1, 2), gradient), gradient.sum(1, keepdim=True)
+            if x is not inputs[0]:
+                gradient = torch.bmm(gradient, weight.transpose(1, 2)).mul_(x > 0)
         self.optimiser.step()
 
     def _take(self, rows: Tensor) -> Tensor:
@@ -342,7 +357,7 @@ class Batch:
         """Go on with some of the active networks only, each with what its optimiser knows."""
         before, states = self.weights, self.optimiser.state
         kept = torch.from_numpy(stay).to(self.data.device)
-        self._go_on(self.active[stay], [w.detach()[kept] for w in before])
+        self._go_on(self.active[stay], [w[kept] for w in before])
         for old, new in zip(before, self.weights, strict=True):
             state = states[old]
             moments = {name: state[name][kept] for name in ("exp_avg", "exp_avg_sq")}

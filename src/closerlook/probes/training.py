@@ -33,14 +33,15 @@ class Training:
     """How every network is trained; all of it is stored with the results.
 
     A round is a pass over the rows, or as many as make ROUND steps; after each the network is judged on held_out, a
-    part of train. It stops after `patience` rounds in which neither its accuracy there rose nor its loss fell by TOL.
-    criterion: which of the two says what the best round was; its weights are kept.
+    part of train. It stops after `patience` rounds in which neither its accuracy there rose nor its loss fell by TOL,
+    or after max_rounds; towards those the learning rate falls, step by step, to nothing. criterion: which of the two
+    says what the best round was; its weights are kept.
     """
 
-    learning_rate: float = 2e-3
+    learning_rate: float = 4e-3
     batch_size: int = 128
-    max_rounds: int = 100
-    patience: int = 5
+    max_rounds: int = 12
+    patience: int = 3
     weight_decay: float = 0.1
     held_out: float = 0.1
     criterion: Criterion = "accuracy"
