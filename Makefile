@@ -6,14 +6,15 @@ READY := $(VENV)/.ready
 NATIVE := src/closerlook/geometry/native
 LIBRARY := $(NATIVE)/kernels.so
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-TOYS := --task toy-pos --task toy-dep --task toy-role --task toy-fxn --task toy-question
 
 .PHONY: study test test-slow lint format benchmark clean
 
-study: $(LIBRARY)  ## run the main job on the embedded encoder and tasks
-	$(BIN)/closerlook extract --encoder bert-tiny $(TOYS) --split all --out study/vectors
+study: $(LIBRARY)  ## run the default study on the embedded encoder and tasks; it ends with the path of its page
+	$(BIN)/closerlook study default --out study
 
-test: lint  ## every check but the slow tests
+test: lint  ## every check but the slow tests; the page is tried in Chromium where that is found
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
+		echo "Chromium is not found: the tests of the page in a browser are skipped"
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
 test-slow: $(LIBRARY)  ## the slow tests

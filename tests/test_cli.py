@@ -45,7 +45,10 @@ def own_csv(tmp_path: Path) -> Path:
     [
         (),
         ("extract",),
+        ("study",),
+        ("tune",),
         ("probe",),
+        ("classify",),
         ("compare",),
         ("tasks",),
         ("data",),

@@ -11,7 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from closerlook.errors import CloserLookError, InputError, WorkError
+from closerlook.errors import CloserLookError
 from closerlook.version import __version__
 
 if TYPE_CHECKING:
@@ -19,43 +19,48 @@ if TYPE_CHECKING:
     from closerlook.geometry import cluster
     from closerlook.probes.direct import DirectProbe
     from closerlook.representations.extract import extract
-    from closerlook.representations.space import Provenance, Space
+    from closerlook.representations.space import Space
     from closerlook.representations.store import Store
+    from closerlook.study.results import load_results
+    from closerlook.study.study import run_study
     from closerlook.tasks import open_task
     from closerlook.tasks.catalogue import list_tasks
     from closerlook.tasks.readers import read_task
     from closerlook.tasks.task import Task
+    from closerlook.tuning import tune
 
 __all__ = [
     "CloserLookError",
     "DirectProbe",
     "Encoder",
-    "InputError",
-    "Provenance",
     "Space",
     "Store",
     "Task",
-    "WorkError",
     "__version__",
     "cluster",
     "extract",
     "list_tasks",
+    "load_results",
     "open_task",
     "read_task",
+    "run_study",
+    "tune",
 ]
 
 _HOME = {
     "DirectProbe": "probes.direct",
     "Encoder": "encoders.encoder",
-    "Provenance": "representations.space",
     "Space": "representations.space",
     "Store": "representations.store",
     "Task": "tasks.task",
     "cluster": "geometry",
     "extract": "representations.extract",
     "list_tasks": "tasks.catalogue",
+    "load_results": "study.results",
     "open_task": "tasks",
     "read_task": "tasks.readers",
+    "run_study": "study.study",
+    "tune": "tuning",
 }
 
 

@@ -10,7 +10,20 @@ from typing import Annotated, cast
 
 import typer
 
-from closerlook.cli import compare, data, extract, probe, store, tasks
+from closerlook.cli import (
+    classify,
+    compare,
+    compare_studies,
+    data,
+    extract,
+    probe,
+    report,
+    show,
+    store,
+    study,
+    tasks,
+    tune,
+)
 from closerlook.errors import CloserLookError
 from closerlook.version import __version__
 
@@ -26,7 +39,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command(name="extract", epilog=extract.EXAMPLE)(extract.extract)
+app.command(name="study", epilog=study.EXAMPLE)(study.study)
+app.command(name="report", epilog=report.EXAMPLE)(report.report)
+app.command(name="show", epilog=show.EXAMPLE)(show.show)
+app.command(name="compare-studies", epilog=compare_studies.EXAMPLE)(compare_studies.compare_studies)
+app.command(name="tune", epilog=tune.EXAMPLE)(tune.tune)
 app.command(name="probe", epilog=probe.EXAMPLE)(probe.probe)
+app.command(name="classify", epilog=classify.EXAMPLE)(classify.classify)
 app.command(name="compare", epilog=compare.EXAMPLE)(compare.compare)
 app.command(name="tasks", epilog=tasks.EXAMPLE)(tasks.tasks)
 app.add_typer(data.app, name="data")
@@ -58,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise KeyboardInterrupt  # typer has caught it and says so in this way
         sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort):
-        anew = {"probe", "compare"} & set(given)
+        anew = {"probe", "classify", "compare"} & set(given)
         after = "nothing was kept" if anew else "the same command goes on where it stopped"
         code = _fail(f"interrupted; {after}", 130, debug=False)
     except BrokenPipeError:

@@ -106,7 +106,9 @@ class Space:
         labels, codes = np.unique(names, return_inverse=True)
         unknown = sorted(set(provenance) - {field.name for field in fields(Provenance)})
         if unknown:
-            raise InputError(f"provenance {', '.join(unknown)} is unknown; see closerlook.representations.space.Provenance")
+            raise InputError(
+                f"provenance {', '.join(unknown)} is unknown; see closerlook.representations.space.Provenance"
+            )
         known = None if words is None else words_of(words, len(vectors))
         return cls(vectors, codes.astype(np.int32), tuple(map(str, labels)), Provenance(**provenance), known)
 

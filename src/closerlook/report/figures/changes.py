@@ -1,0 +1,123 @@
+"""Before and after at a glance: accuracy and train–test similarity (Tables 2 and 7), clusters (Tables 3 and 7)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from closerlook.report.figures.figure import Figure, Layout
+from closerlook.report.figures.style import AFTER, BEFORE, PANEL, axis_width, charted, compact, shorten
+from closerlook.report.probing import ends
+from closerlook.study.readings import Results
+
+if TYPE_CHECKING:
+    import altair as alt
+    import pandas as pd
+
+ROW = 34
+SPREAD = "± standard deviation of accuracy, 95% interval of similarity (standard deviation with several seeds)."
+STATES = ("before", "after")
+
+
+def accuracy_change(results: Results, encoder: str) -> Figure | None:
+    """Accuracy and train–test similarity of an encoder on every task, before and after."""
+    similarity = f"similarity_train_{results.compared}"
+    data = change_data(results, encoder, {"accuracy": ("accuracy", 100.0), "similarity": (similarity, 1.0)})
+    if data.empty:
+        return None
+    panels = []
+    if (data.measure == "accuracy").any():
+        panels.append(_dumbbells(data[data.measure == "accuracy"], "accuracy, %", "±: sd"))
+    if (data.measure == "similarity").any():
+        panels.append(_dumbbells(data[data.measure == "similarity"], "train–test similarity", "95% interval"))
+    return _figure("accuracy", "Accuracy and train–test similarity", encoder, data, panels)
+
+
+def clusters_change(results: Results, encoder: str) -> Figure | None:
+    """Clusters for each label, before and after; 1 is linearly separable."""
+    data = change_data(results, encoder, {"clusters": ("n_clusters", 1.0)})
+    labels = {task: results.before("n_labels", encoder, task) for task in results.tasks}
+    counts = {task: one.value for task, one in labels.items() if one is not None}
+    data = data[data.task.isin(counts)]
+    if data.empty:
+        return None
+    data = data.assign(clusters=data.value, labels=data.task.map(counts))
+    data = compact(data.assign(value=data.clusters / data.labels, low=float("nan"), high=float("nan")))
+    panels = [_dumbbells(data, "clusters per label", "", log=True)]
+    return _figure("clusters", "Clusters per label", encoder, data, panels)
+
+
+def change_data(results: Results, encoder: str, measures: dict[str, tuple[str, float]]) -> pd.DataFrame:
+    """Tidy: measure, task, state, value, low, high."""
+    import pandas as pd
+
+    rows: list[dict[str, Any]] = []
+    for name, (measure, scale) in measures.items():
+        for task in results.tasks:
+            for state, one in zip(STATES, ends(results, measure, encoder, task, scale), strict=True):
+                if one is not None:
+                    low, high = (one.low, one.high) if one.sd is None else (one.value - one.sd, one.value + one.sd)
+                    rows.append(
+                        {"measure": name, "task": task, "state": state, "value": one.value, "low": low, "high": high}
+                    )
+    columns = ["measure", "task", "state", "value", "low", "high"]
+    return compact(pd.DataFrame(rows, columns=columns).astype({"value": float, "low": float, "high": float}))
+
+
+def _figure(kind: str, title: str, encoder: str, data: pd.DataFrame, panels: list[Any]) -> Figure:
+    import altair as alt
+
+    tasks = list(dict.fromkeys(data.task))
+    told = []
+    for (measure, task), part in data.groupby(["measure", "task"], sort=False):
+        values = " to ".join(f"{value:.2f}" for value in part.value)
+        told.append(f"{measure} on {shorten(str(task))} {values}")
+    tuned = (data.state == "after").any()
+    return Figure(
+        kind=kind,
+        title=f"{title}: {shorten(encoder)}",
+        caption=f"Last layer, {len(tasks)} task{'' if len(tasks) == 1 else 's'}. Rings: before fine-tuning"
+        + ("; dots: after." if tuned else "; there was none.")
+        + (" One cluster for each label: linearly separable." if kind == "clusters" else " Lines: " + SPREAD),
+        alt=f"{title} before and after fine-tuning: {'; '.join(told)}.",
+        encoder=encoder,
+        task="",
+        data=data,
+        chart=panels[0] if len(panels) == 1 else alt.hconcat(*panels, spacing=28),
+        layout=Layout(axis=axis_width(tasks), least=290, most=510),
+    )
+
+
+def _dumbbells(data: pd.DataFrame, title: str, spread: str, *, log: bool = False) -> alt.LayerChart:
+    import altair as alt
+
+    tasks = list(dict.fromkeys(data.task))
+    widest = max(2.0, float(data.value.max()) * 1.1)
+    scale = alt.Scale(type="log", domain=[0.93, widest], nice=False) if log else alt.Scale(zero=False)
+    axis = alt.Axis(title=title, tickCount=5, format="~g" if log else "~f")
+    y = alt.Y("task:N", scale=alt.Scale(domain=tasks), title=None, axis=alt.Axis(ticks=False, domain=False, grid=False))
+    states = [state for state in STATES if (data.state == state).any()]
+    colours = alt.Scale(domain=states, range=[BEFORE, AFTER][: len(states)])
+    offset = alt.YOffset("state:N", scale=alt.Scale(domain=list(STATES), paddingOuter=0.6))
+    x = alt.X("value:Q", scale=scale, axis=axis)
+    tooltip = [alt.Tooltip("task:N"), alt.Tooltip("state:N"), alt.Tooltip("value:Q", title=title, format=".3~f")]
+    if data.low.notna().any():
+        tooltip += [alt.Tooltip(f"{name}:Q", title=f"{name} ({spread})", format=".3~f") for name in ("low", "high")]
+    base = charted().transform_filter(f"datum.measure == '{data.measure.iloc[0]}'").encode(y=y)
+    line = base.mark_line(color=BEFORE, strokeWidth=1.5, opacity=0.6).encode(x=x, detail="task:N")
+    legend = alt.Legend(title=None, orient="top", symbolOpacity=1)
+    colour = alt.Color("state:N", scale=colours, legend=legend)
+    fill = alt.Fill(
+        "state:N", scale=alt.Scale(domain=states, range=["transparent", AFTER][: len(states)]), legend=legend
+    )
+    whisker = base.mark_rule(strokeWidth=1.5, opacity=0.5).encode(
+        x=alt.X("low:Q", scale=scale), x2="high:Q", color=colour, yOffset=offset
+    )
+    dots = base.mark_point(strokeWidth=2, opacity=1).encode(
+        x=x,
+        stroke=alt.Stroke("state:N", scale=colours, legend=legend),
+        fill=fill,
+        size=alt.condition("datum.state == 'after'", alt.value(60), alt.value(130)),
+        tooltip=tooltip,
+    )
+    parts = [whisker, dots.encode(yOffset=offset)] if data.low.notna().any() else [line, dots]
+    return alt.layer(*parts).properties(width=PANEL, height=max(2, len(tasks)) * ROW)

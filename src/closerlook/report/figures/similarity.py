@@ -1,0 +1,129 @@
+"""Spatial similarity to the original encoder, per layer, along the updates (Figure 4 of the paper)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from closerlook.report.figures.figure import Figure, Toggle
+from closerlook.report.figures.style import HEIGHT, SHOWN, WIDTH, charted, compact, shorten, step_axis
+from closerlook.study.readings import Results, Run
+
+if TYPE_CHECKING:
+    import altair as alt
+    import pandas as pd
+
+VIRIDIS = ("#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#9fda3a", "#d0e11c")
+DARKEST, LIGHTEST = 1.5, 5.0
+"""The part of the scale that is seen on a light and on a dark page."""
+
+BANDS = 4
+"""Layers up to which each has its band; of more, only the last."""
+
+
+def similarity_along(results: Results, runs: Sequence[Run]) -> Figure | None:
+    """The similarity of each layer to the original, along the updates; runs: one for each seed."""
+    data = similarity_data(results, runs)
+    if data.empty:
+        return None
+    run = runs[0]
+    layers = sorted(int(layer) for layer in data.layer.unique())
+    steps = sorted(int(step) for step in data.step.unique())
+    last = data[data.step == steps[-1]].set_index("layer").similarity
+    colours = dict(zip(layers, layer_colours(len(layers)), strict=True))
+    ends = ", ".join(f"{last[layer]:.2f} at layer {layer}" for layer in layers if layer in last.index)
+    seeds = (
+        f", mean of {len(runs)} seeds (band: lowest to highest)" if len(runs) > 1 else ", band: 95% bootstrap interval"
+    )
+    between = data.groupby("layer").step.nunique().max() > data.groupby("layer").step.nunique().min()
+    sparse = " Some layers were looked at only at the start and the end." if between else ""
+    return Figure(
+        kind="similarity",
+        title=f"Similarity to the original encoder: {shorten(run.encoder)} on {shorten(run.task)}",
+        caption=f"Spatial similarity of train, {int(data.n.max())} labels{seeds}. It is 1 at the start.{sparse}",
+        alt=f"Line chart over {steps[-1]:,} updates, {len(layers)} layers. At the end: {ends}.",
+        encoder=run.encoder,
+        task=run.task,
+        data=data,
+        chart=_chart(data, colours, steps),
+        toggles=tuple(Toggle(str(layer), colours[layer], True, "layer") for layer in layers),
+    )
+
+
+def layer_colours(n: int) -> list[str]:
+    """A colour for each layer, dark to light, so that their order shows."""
+    places = [DARKEST + (LIGHTEST - DARKEST) * at / max(1, n - 1) for at in range(n)]
+    return [_between(place) for place in places]
+
+
+def _between(place: float) -> str:
+    low = min(int(place), len(VIRIDIS) - 2)
+    first, second = (_rgb(VIRIDIS[at]) for at in (low, low + 1))
+    part = place - low
+    return "#" + "".join(f"{round(a + (b - a) * part):02x}" for a, b in zip(first, second, strict=True))
+
+
+def _rgb(colour: str) -> tuple[int, int, int]:
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
+
+
+def similarity_data(results: Results, runs: Sequence[Run]) -> pd.DataFrame:
+    """Tidy: layer, step, similarity (the mean over seeds), low, high, p, n, label (the layer as text)."""
+    rows, p = (_along(results.of(name), runs) for name in ("similarity_original", "similarity_p_original"))
+    several = len(runs) > 1
+    groups = rows.groupby(["layer", "step"], sort=True)
+    low, high = (("value", "min"), ("value", "max")) if several else (("ci_low", "first"), ("ci_high", "first"))
+    data = groups.agg(similarity=("value", "mean"), low=low, high=high, n=("n", "max"))
+    data["p"] = p.groupby(["layer", "step"]).value.max()
+    data = data.reset_index()
+    data["label"] = data.layer.astype(str)
+    return compact(data)
+
+
+def _along(rows: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
+    run = runs[0]
+    mine = (rows.encoder == run.encoder) & (rows.task == run.task) & (rows.tuned_on == run.tuned_on)
+    return rows[mine & rows.seed.isin([one.seed for one in runs]) & rows.value.notna()]
+
+
+def _chart(data: pd.DataFrame, colours: dict[int, str], steps: list[int]) -> alt.TopLevelMixin:
+    import altair as alt
+
+    layers = list(colours)
+    scale = alt.Scale(domain=[str(layer) for layer in layers], range=list(colours.values()))
+    low = min(0.0, float(data.similarity.min()))
+    base = (
+        charted()
+        .transform_filter(SHOWN)
+        .encode(
+            x=step_axis(steps),
+            color=alt.Color(
+                "label:N",
+                scale=scale,
+                sort=None,
+                legend=alt.Legend(title="layer", symbolType="stroke", symbolOpacity=1),
+            ),
+        )
+    )
+    y = alt.Y(
+        "similarity:Q",
+        title="spatial similarity to the original",
+        scale=alt.Scale(domain=[low, 1]),
+        axis=alt.Axis(tickCount=6),
+    )
+    tooltip = [
+        alt.Tooltip("label:N", title="layer"),
+        alt.Tooltip("step:Q", title="updates", format=",d"),
+        alt.Tooltip("similarity:Q", format=".3f"),
+        alt.Tooltip("low:Q", format=".3f"),
+        alt.Tooltip("high:Q", format=".3f"),
+        alt.Tooltip("p:Q", title="p (permutations)", format=".4f"),
+    ]
+    wide = base if len(layers) <= BANDS else base.transform_filter(f"datum.layer == {layers[-1]}")
+    band = wide.mark_area(opacity=0.13).encode(
+        y=alt.Y("low:Q", scale=alt.Scale(domain=[low, 1], clamp=True)), y2="high:Q"
+    )
+    line = base.mark_line(strokeWidth=2).encode(y=y)
+    dots = base.mark_point(size=36, filled=True, opacity=1).encode(y=y, tooltip=tooltip)
+    shown = alt.param(name="shown", value=[str(layer) for layer in layers])
+    return alt.layer(band, line, dots).add_params(shown).properties(width=WIDTH, height=HEIGHT)

@@ -1,0 +1,323 @@
+"""The tables of a study: what it is at a glance, and what stands behind each finding."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from closerlook.report.tables import MISSING, Column, Measured, Table, Value, difference, over_seeds, show_number
+from closerlook.study.findings import Finding, is_harmed, moved_labels, relation, similarity_by_layer
+from closerlook.study.readings import Results, Run
+
+Ends = tuple[Measured | None, Measured | None]
+
+
+def ends(results: Results, measure: str, encoder: str, task: str, scale: float = 1.0) -> Ends:
+    """A measure before and after fine-tuning on that task, over seeds; accuracy with its own standard deviation."""
+    spread = f"{measure}_sd"
+    runs = tuned(results, encoder, task)
+    before = over_seeds([results.before(measure, encoder, task)], [results.before(spread, encoder, task)])
+    after = over_seeds([results.after(measure, run) for run in runs], [results.after(spread, run) for run in runs])
+    return before and before.scaled(scale), after and after.scaled(scale)
+
+
+def tuned(results: Results, encoder: str, task: str, tuned_on: str = "") -> list[Run]:
+    """The fine-tunings of an encoder looked at on a task, one for each seed."""
+    on = tuned_on or task
+    return [run for run in results.all_runs if (run.encoder, run.task, run.tuned_on) == (encoder, task, on)]
+
+
+def findings_table(findings: list[Finding]) -> Table:
+    """The five findings with their verdicts."""
+    columns = (
+        *(Column("", digits=0), Column("finding", left=True), Column("verdict", left=True)),
+        *(Column("for"), Column("against"), Column("in words", left=True)),
+    )
+    rows = [(one.number, one.title, one.verdict, one.speaks_for, one.speaks_against, one.sentence) for one in findings]
+    return Table("findings", "The five findings", "", columns, tuple(rows))
+
+
+# ---- at a glance ----
+
+GLANCE = (
+    ("accuracy", "accuracy, %", 100.0, 1),
+    ("similarity", "train–test similarity", 1.0, 2),
+    ("n_clusters", "clusters", 1.0, 0),
+    ("mean_minimum_distance", "mean minimum distance", 1.0, 2),
+    ("mean_relative_minimum_distance", "the same in RMS radii", 1.0, 3),
+)
+
+
+def summary_table(results: Results) -> Table:
+    """Encoder × task, each measure before → after, at the last layer."""
+    pairs = set(results.pairs())
+    rows: list[tuple[Value, ...]] = []
+    for encoder in results.encoders:
+        for measure, title, scale, digits in GLANCE:
+            cells = [
+                _arrow(results, measure, encoder, task, scale=scale, digits=digits)
+                if (encoder, task) in pairs
+                else None
+                for task in results.tasks
+            ]
+            if any(cells):
+                rows.append((encoder, title, *cells))
+    columns = (Column("encoder", left=True), Column("measure", left=True), *(Column(task) for task in results.tasks))
+    return Table("summary", "Before → after fine-tuning", SUMMARY_NOTE, columns, tuple(rows))
+
+
+SUMMARY_NOTE = (
+    "Each encoder on each task, at its last layer: as it came → at the end of fine-tuning on that task, the mean over "
+    "seeds. Clusters with the number of labels in brackets; * marks a space that is linearly separable."
+)
+
+
+def _arrow(results: Results, measure: str, encoder: str, task: str, *, scale: float, digits: int) -> str | None:
+    name = f"similarity_train_{results.compared}" if measure == "similarity" else measure
+    before, after = ends(results, name, encoder, task, scale)
+    if before is None and after is None:
+        return None
+    column = Column("", digits=digits)
+    linear = ends(results, "is_linear", encoder, task) if measure == "n_clusters" else (None, None)
+    stars = ["*" if one is not None and one.value == 1 else "" for one in linear]
+    labels = results.before("n_labels", encoder, task) if measure == "n_clusters" else None
+    shown = [_plain(one, column) + star for one, star in zip((before, after), stars, strict=True)]
+    text = shown[0] if after is None else " → ".join(shown)
+    return text + (f" ({labels.value:.0f})" if labels else "")
+
+
+def _plain(one: Measured | None, column: Column) -> str:
+    return MISSING if one is None else show_number(one.value, column)
+
+
+# ---- finding 1 ----
+
+
+def accuracy_table(results: Results) -> Table:
+    """Accuracy and train–test similarity, before and after (Tables 2 and 7 of the paper)."""
+    similarity = f"similarity_train_{results.compared}"
+    rows: list[tuple[Value, ...]] = []
+    for encoder, task in results.pairs():
+        accuracy, alike = ends(results, "accuracy", encoder, task, 100), ends(results, similarity, encoder, task)
+        if not any((*accuracy, *alike)):
+            continue
+        n = results.before("accuracy", encoder, task)
+        remark = "; ".join(_remarks(results, encoder, task, alike))
+        rows.append(
+            (
+                encoder,
+                task,
+                None if n is None else n.n,
+                *accuracy,
+                difference(*accuracy),
+                *alike,
+                difference(*alike),
+                remark,
+            )
+        )
+    columns = (
+        *(Column("encoder", left=True), Column("task", left=True), Column("n")),
+        *(
+            Column("before", "accuracy, %"),
+            Column("after", "accuracy, %"),
+            Column("change", "accuracy, %", signed=True),
+        ),
+        *(Column("before", "similarity"), Column("after", "similarity"), Column("change", "similarity", signed=True)),
+        Column("remark", left=True),
+    )
+    note = (
+        f"Classifier probes trained on train, tested on the n examples of {results.compared}; the sizes are chosen on "
+        "a held-out part of train. ±: standard deviation over the probes' seeds, or over fine-tunings where there are "
+        "several. Similarity: Pearson correlation of the label distances of train and "
+        f"{results.compared}, with its 95% bootstrap interval."
+    )
+    return Table("accuracy", "Accuracy and train–test similarity", note, columns, tuple(rows)).without_empty()
+
+
+def _remarks(results: Results, encoder: str, task: str, alike: Ends) -> list[str]:
+    remarks = []
+    runs = tuned(results, encoder, task)
+    harmed = sum(is_harmed(results, run) for run in runs)
+    if harmed:
+        remarks.append("exception: accuracy is lost" + (f" in {harmed} of {len(runs)}" if len(runs) > 1 else ""))
+    change = difference(*alike)
+    if change is not None and change >= 0:
+        remarks.append("exception: similarity does not fall")
+    apart = [results.before(f"similarity_separable_train_{results.compared}", encoder, task)]
+    apart += [results.after(f"similarity_separable_train_{results.compared}", run) for run in runs]
+    if any(one is not None and one.value == 0 for one in apart):
+        remarks.append("a space is not linearly separable")
+    if not runs:
+        remarks.append("not fine-tuned")
+    return remarks
+
+
+# ---- finding 2 ----
+
+
+def clusters_table(results: Results) -> Table:
+    """Cluster counts, linearity and the best probe, before and after (Tables 3 and 7 of the paper)."""
+    rows: list[tuple[Value, ...]] = []
+    for encoder, task in results.pairs():
+        counts, linear = ends(results, "n_clusters", encoder, task), ends(results, "is_linear", encoder, task)
+        if not any(counts):
+            continue
+        labels, points = (results.before(name, encoder, task) for name in ("n_labels", "n_points"))
+        rows.append(
+            (
+                *(encoder, task),
+                *(None if one is None else int(one.value) for one in (points, labels)),
+                *(whole(one) for one in counts),
+                *(_share(one) for one in linear),
+                *best_sizes(results, encoder, task),
+                "; ".join(_doubts(results, encoder, task)),
+            )
+        )
+    columns = (
+        *(Column("encoder", left=True), Column("task", left=True), Column("points"), Column("labels")),
+        *(Column(title, "clusters", digits=1) for title in ("before", "after")),
+        *(Column(title, "linearly separable", left=True) for title in ("before", "after")),
+        *(Column(title, "best probe", left=True) for title in ("before", "after")),
+        Column("remark", left=True),
+    )
+    note = (
+        "DirectProbe clusters of train at the last layer: as many clusters as labels means linearly separable. Best "
+        "probe: the sizes of the hidden layers that did best on the held-out part of train."
+    )
+    return Table("clusters", "Clusters, linearity and the best probe", note, columns, tuple(rows)).without_empty()
+
+
+def whole(one: Measured | None) -> Value:
+    """A mean over seeds, without digits after the point where it has none and nothing is known of its spread."""
+    if one is None:
+        return None
+    return int(one.value) if one.value == int(one.value) and not one.sd and one.low is None else one
+
+
+def _share(one: Measured | None) -> Value:
+    if one is None:
+        return None
+    return one.value == 1 if one.value in (0, 1) else f"{one.value:.0%} of seeds"
+
+
+def best_sizes(results: Results, encoder: str, task: str) -> tuple[str | None, str | None]:
+    """The chosen probe before, and after: each size chosen for some seed."""
+    before = results.before("accuracy", encoder, task)
+    after = [one for run in tuned(results, encoder, task) if (one := results.after("accuracy", run)) is not None]
+    return before.text if before else None, ", ".join(dict.fromkeys(one.text for one in after)) or None
+
+
+def _doubts(results: Results, encoder: str, task: str) -> list[str]:
+    """What stands behind a cluster count that one should know."""
+    found = []
+    for measure, what in (("n_conflicts", "conflicts"), ("n_undecided", "undecided")):
+        before, after = ends(results, measure, encoder, task)
+        if (before and before.value) or (after and after.value):
+            found.append(f"{what}: " + " → ".join(f"{one.value:.0f}" for one in (before, after) if one is not None))
+    return found
+
+
+# ---- finding 3 ----
+
+
+def distance_table(results: Results) -> Table:
+    """The mean distance of a label to the nearest other one, before and after, and how many labels moved apart."""
+    rows: list[tuple[Value, ...]] = []
+    for encoder, task in results.pairs():
+        raw = ends(results, "mean_minimum_distance", encoder, task)
+        relative = ends(results, "mean_relative_minimum_distance", encoder, task)
+        if not any(raw):
+            continue
+        rows.append(
+            (
+                encoder,
+                task,
+                *raw,
+                difference(*raw),
+                *relative,
+                difference(*relative),
+                *_moved(results, tuned(results, encoder, task)),
+            )
+        )
+    columns = (
+        *(Column("encoder", left=True), Column("task", left=True)),
+        *(Column(title, "mean minimum distance", signed=title == "change") for title in ("before", "after", "change")),
+        *(Column(title, "in RMS radii", 3, signed=title == "change") for title in ("before", "after", "change")),
+        *(Column(title, "labels") for title in ("farther", "closer")),
+    )
+    note = (
+        "The distance of a label's clusters to the nearest other label, the mean over labels, on train at the last "
+        "layer. Raw distances grow with the length of the vectors; RMS radii do not."
+    )
+    return Table("distances", "How far labels lie apart", note, columns, tuple(rows)).without_empty()
+
+
+def _moved(results: Results, runs: list[Run]) -> tuple[Value, Value]:
+    """Labels that moved away from, and closer to, their nearest one; the mean over seeds."""
+    counts = [found for run in runs if (found := moved_labels(results, run)) is not None]
+    if not counts:
+        return None, None
+    mean = [sum(one[at] for one in counts) / len(counts) for at in (0, 1)]
+    return int(mean[0]) if mean[0].is_integer() else mean[0], int(mean[1]) if mean[1].is_integer() else mean[1]
+
+
+# ---- finding 4 ----
+
+
+def cross_table(results: Results) -> Table:
+    """Fine-tuned on one task, looked at on another (Table 5 of the paper); the own task stands beside."""
+    cross = results.runs(own=False)
+    probed = list(dict.fromkeys((run.encoder, run.task) for run in cross))
+    rows: list[tuple[Value, ...]] = []
+    for encoder, task in probed:
+        accuracy = ends(results, "accuracy", encoder, task, 100)[0]
+        rows.append((encoder, task, "not fine-tuned", "", None, None, None, None, accuracy))
+        tunings = [task, *dict.fromkeys(run.tuned_on for run in cross if (run.encoder, run.task) == (encoder, task))]
+        for on in tunings:
+            runs = tuned(results, encoder, task, on)
+            if runs:
+                kind = "own" if on == task else relation(results, on, task) or "other"
+                rows.append((encoder, task, on, kind, *_moved(results, runs), *_changes(results, runs)))
+    columns = (
+        *(Column(title, left=True) for title in ("encoder", "probed on", "fine-tuned on", "relation")),
+        *(Column(title, "labels") for title in ("farther", "closer")),
+        Column("mean", "change of minimum distance", signed=True),
+        Column("in RMS radii", "change of minimum distance", 3, signed=True),
+        Column("accuracy, %"),
+    )
+    note = (
+        "Labels of the probed task whose distance to the nearest other label grows and shrinks, the mean change, and "
+        "the accuracy of a classifier probe, at the last layer."
+    )
+    return Table("cross", "Fine-tuned on one task, probed on another", note, columns, tuple(rows)).without_empty()
+
+
+def _changes(results: Results, runs: list[Run]) -> tuple[Value, Value, Value]:
+    change = over_seeds([results.after("mean_distance_change", run) for run in runs])
+    name = "mean_relative_minimum_distance"
+    first = results.before(name, runs[0].encoder, runs[0].task)
+    after = over_seeds([results.after(name, run) for run in runs])
+    relative = None if first is None or after is None else after.value - first.value
+    spread = [results.after("accuracy_sd", run) for run in runs]
+    accuracy = over_seeds([results.after("accuracy", run) for run in runs], spread)
+    return change, relative, accuracy and accuracy.scaled(100)
+
+
+# ---- finding 5 ----
+
+
+def layers_table(results: Results) -> Table:
+    """How alike each layer is to the original at the end of fine-tuning."""
+    depth = max((layers[-1] for layers in results.layers.values()), default=0)
+    rows: list[tuple[Value, ...]] = []
+    for (encoder, task), runs in groupby(results.runs(own=True), key=lambda run: (run.encoder, run.task)):
+        found = [similarity_by_layer(results, run) for run in runs]
+        values = [over_seeds([one.get(layer) for one in found]) for layer in range(depth + 1)]
+        if any(values):
+            rows.append((encoder, task, *values))
+    layers = (Column(str(layer), "layer") for layer in range(depth + 1))
+    columns = (Column("encoder", left=True), Column("task", left=True), *layers)
+    note = (
+        "Spatial similarity of train at the end of fine-tuning to train under the original encoder, by layer, with its "
+        "95% bootstrap interval (one seed) or standard deviation (several)."
+    )
+    return Table("layers", "Similarity to the original, by layer", note, columns, tuple(rows))

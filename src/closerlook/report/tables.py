@@ -1,0 +1,128 @@
+"""A table as plain values, and how its values look; what it is made of stands in `probing.py` and its neighbours."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from closerlook.study.readings import Reading
+
+MISSING = "–"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A number with what is known of its spread: a standard deviation (over `seeds`), or a 95% interval."""
+
+    value: float
+    sd: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    def scaled(self, factor: float) -> Measured:
+        """The same in another unit."""
+        rest = (None if part is None else part * factor for part in (self.sd, self.low, self.high))
+        return Measured(self.value * factor, *rest)
+
+
+Value = str | int | float | bool | Measured | None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its title, the title over several, digits after the point, whether a plus is written; left: as text."""
+
+    title: str
+    group: str = ""
+    digits: int = 2
+    signed: bool = False
+    left: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with its name (in file names and links), title, what one must know to read it, columns and rows."""
+
+    name: str
+    title: str
+    note: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Value, ...], ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.rows)
+
+    def shown(self) -> list[list[str]]:
+        """The rows as text."""
+        return [
+            [show_value(value, column) for value, column in zip(row, self.columns, strict=True)] for row in self.rows
+        ]
+
+    def without_empty(self) -> Table:
+        """The same without columns in which nothing stands."""
+        filled = [at for at in range(len(self.columns)) if any(row[at] not in (None, "") for row in self.rows)]
+        rows = tuple(tuple(row[at] for at in filled) for row in self.rows)
+        return Table(self.name, self.title, self.note, tuple(self.columns[at] for at in filled), rows)
+
+    def titles(self) -> list[str]:
+        """The columns' titles with those over them: 'accuracy, % before'."""
+        return [f"{column.group} {column.title}".strip() for column in self.columns]
+
+
+def show_value(value: Value, column: Column) -> str:
+    """A value as people read it.
+
+    >>> show_value(Measured(92.326, sd=0.61), Column("accuracy", digits=1))
+    '92.3 ± 0.6'
+    >>> show_value(-0.5, Column("change", signed=True)), show_value(12345, Column("n"))
+    ('−0.50', '12,345')
+    """
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return MISSING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Measured):
+        return show_number(value.value, column) + show_spread(value, column)
+    return show_number(value, column)
+
+
+def show_number(value: float, column: Column) -> str:
+    """The number alone."""
+    sign = "+" if column.signed else ""
+    text = f"{value:{sign},d}" if isinstance(value, int) else f"{value:{sign},.{column.digits}f}"
+    zero = text.lstrip("+-").strip("0.,") == ""
+    return text.lstrip("+-") if zero else text.replace("-", "−")
+
+
+def show_spread(value: Measured, column: Column) -> str:
+    """What follows the number: ' ± sd' or ' [low, high]'."""
+    plain = Column("", digits=column.digits)
+    if value.sd is not None:
+        return f" ± {show_number(value.sd, plain)}"
+    if value.low is None or value.high is None:
+        return ""
+    return f" [{show_number(value.low, plain)}, {show_number(value.high, plain)}]"
+
+
+def over_seeds(readings: Sequence[Reading | None], spread: Sequence[Reading | None] = ()) -> Measured | None:
+    """The mean over fine-tunings with their standard deviation; of one alone: its own spread or interval.
+
+    spread: the standard deviation that each was measured with, of probes with other seeds.
+    """
+    there = [one for one in readings if one is not None]
+    if not there:
+        return None
+    values = [one.value for one in there]
+    if len(values) > 1:
+        return Measured(statistics.fmean(values), sd=statistics.stdev(values))
+    sd = next((one.value for one in spread if one is not None), None)
+    return Measured(values[0], sd) if sd is not None else Measured(values[0], None, there[0].low, there[0].high)
+
+
+def difference(first: Measured | None, second: Measured | None) -> float | None:
+    """The second minus the first."""
+    return None if first is None or second is None else second.value - first.value

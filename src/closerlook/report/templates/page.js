@@ -1,0 +1,309 @@
+"use strict";
+(() => {
+  const root = document.documentElement;
+  const css = (name) => getComputedStyle(root).getPropertyValue(name).trim();
+  const read = (id) => JSON.parse(document.getElementById(id).textContent);
+
+  /** An element with attributes and children; texts are only ever set as text. */
+  function make(tag, attributes = {}, ...children) {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) {
+      if (name === "style") Object.assign(element.style, value);
+      else if (value !== null && value !== undefined) element.setAttribute(name, value);
+    }
+    element.append(...children.filter((child) => child !== null));
+    return element;
+  }
+  const named = (text) => make("bdi", {}, text);
+
+  // ---- light and dark ----
+
+  const isDark = () => (root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+  document.getElementById("theme").addEventListener("click", () => {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    stages.forEach((stage) => stage.redraw());
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => stages.forEach((stage) => stage.redraw()));
+
+  // ---- charts ----
+
+  /** Rows of a dataset that was packed by column. */
+  function unpack(columns) {
+    const names = Object.keys(columns);
+    const values = names.map((name) => (columns[name].texts ? columns[name].at.map((at) => columns[name].texts[at]) : columns[name]));
+    return (values[0] || []).map((_, row) => Object.fromEntries(names.map((name, at) => [name, values[at][row]])));
+  }
+
+  function openSpec(id) {
+    const spec = read(id);
+    for (const name of Object.keys(spec.datasets || {})) spec.datasets[name] = unpack(spec.datasets[name]);
+    return spec;
+  }
+
+  /** The colours of the page over the looks that a chart brings for paper. */
+  function pageLooks(config) {
+    const text = css("--text"), soft = css("--soft"), font = css("--font").replaceAll('"', "'");
+    return {
+      ...config, font, background: css("--surface"), padding: 2, aria: false,
+      axis: { ...config.axis, labelFontSize: 12, titleFontSize: 12.5, labelColor: soft, titleColor: text, gridColor: css("--grid"), domainColor: css("--faint"), tickColor: css("--faint") },
+      legend: { ...config.legend, labelColor: text, titleColor: soft, labelFontSize: 12, titleFontSize: 12 },
+      title: { ...config.title, color: text, subtitleColor: soft },
+      text: { color: text },
+    };
+  }
+
+  /** The legends taken away, where buttons stand in for them. */
+  function withoutLegends(spec) {
+    for (const part of [spec, ...(spec.layer || []), ...(spec.hconcat || []), ...(spec.concat || [])]) {
+      if (part !== spec && part.layer) withoutLegends(part);
+      if (part.encoding?.color) part.encoding.color.legend = null;
+    }
+  }
+
+  /** Sizes for the width at hand: panels beside each other, or under each other where they would be too narrow. */
+  function fit(spec, layout, width) {
+    const panels = spec.hconcat || spec.concat;
+    if (!panels) {
+      spec.autosize = { type: "fit-x", contains: "padding" };
+      spec.width = Math.min(width, layout.most);
+      return;
+    }
+    const gap = 26;
+    const beside = Math.max(1, Math.min(panels.length, spec.columns || panels.length, Math.floor((width + gap) / (layout.least + gap))));
+    const inner = Math.min(layout.most, (width - 8 - gap * (beside - 1)) / beside) - layout.axis - 6;
+    for (const panel of panels) {
+      panel.width = Math.max(90, Math.floor(inner));
+      if (layout.square) panel.height = panel.width;
+    }
+    delete spec.hconcat;
+    Object.assign(spec, { concat: panels, columns: beside, spacing: gap });
+  }
+
+  /** One chart with its buttons, data table and downloads; it draws itself once it comes into view. */
+  class Stage {
+    constructor(figure) {
+      this.figure = figure;
+      this.chart = figure.querySelector(".chart");
+      this.seen = false;
+      figure.querySelectorAll("[data-save]").forEach((button) => button.addEventListener("click", () => this.save(button.dataset.save)));
+      figure.querySelector("details.data").addEventListener("toggle", () => this.tabulate());
+      new IntersectionObserver((entries, watcher) => {
+        if (entries.some((entry) => entry.isIntersecting)) { watcher.disconnect(); this.seen = true; this.redraw(); }
+      }, { rootMargin: "400px" }).observe(this.chart);
+      let width = 0;
+      new ResizeObserver(() => {
+        const now = this.chart.clientWidth;
+        if (Math.abs(now - width) > 6) { clearTimeout(this.timer); this.timer = setTimeout(() => this.redraw(), width ? 150 : 0); width = now; }
+      }).observe(this.chart);
+    }
+
+    show(panel) {
+      this.panel = panel;
+      const tools = this.figure.querySelector(".tools");
+      tools.hidden = !panel;
+      this.figure.querySelector("figcaption").textContent = panel ? panel.caption : "";
+      this.chart.classList.toggle("absent", !panel);
+      this.chart.setAttribute("aria-label", panel ? `${panel.title}. ${panel.alt}` : "");
+      this.shown = new Set(panel ? panel.toggles.filter((one) => one.on).map((one) => one.name) : []);
+      this.chips();
+      if (!panel) { this.chart.textContent = "This study has no such figure."; return; }
+      this.tabulate();
+      this.redraw();
+    }
+
+    async redraw() {
+      if (!this.seen || !this.panel) return;
+      const turn = (this.turn = (this.turn || 0) + 1);
+      this.chart.dataset.state = "drawing";
+      const spec = openSpec(this.panel.spec);
+      const config = pageLooks(spec.config);
+      if (this.panel.toggles.length) withoutLegends(spec);
+      delete spec.config;
+      fit(spec, this.panel.layout, this.chart.clientWidth);
+      const shown = (spec.params || []).find((one) => one.name === "shown");
+      if (shown) shown.value = [...this.shown];
+      const options = { mode: "vega-lite", renderer: "svg", actions: false, ast: true, config, tooltip: { theme: isDark() ? "dark" : "light" } };
+      const result = await window.vegaEmbed(this.chart, spec, options);
+      if (turn !== this.turn) { result.finalize(); return; }
+      if (this.result) this.result.finalize();
+      this.result = result;
+      this.frame();
+      this.chart.dataset.state = "drawn";
+    }
+
+    /** Show the labels that are on, and let planes enclose them. */
+    apply() {
+      if (!this.result) return;
+      this.result.view.signal("shown", [...this.shown]);
+      this.frame();
+      this.result.view.runAsync();
+    }
+
+    frame() {
+      const planes = this.panel.layout.planes;
+      if (!planes.length || !this.shown.size) return;
+      const rows = this.rows().filter((row) => this.shown.has(row.label));
+      for (const [name, layer] of planes) {
+        const mine = rows.filter((row) => row.layer === layer);
+        const spans = ["x", "y"].map((axis) => [Math.min(...mine.map((row) => row[axis])), Math.max(...mine.map((row) => row[axis]))]);
+        const reach = (Math.max(...spans.map(([low, high]) => high - low)) * 1.25) / 2 || 1;
+        spans.forEach(([low, high], at) => this.result.view.signal("xy"[at] + name, (low + high) / 2));
+        this.result.view.signal("reach" + name, reach);
+      }
+      this.result.view.runAsync();
+    }
+
+    rows() { return Object.values(openSpec(this.panel.spec).datasets).flat(); }
+
+    // ---- what is shown ----
+
+    chips() {
+      const box = this.figure.querySelector(".toggles");
+      box.replaceChildren();
+      if (!this.panel || !this.panel.toggles.length) return;
+      const { toggles } = this.panel;
+      const first = toggles.filter((one) => one.on).map((one) => one.name);
+      box.setAttribute("role", "group");
+      box.setAttribute("aria-label", "What is shown");
+      const set = (names) => { this.shown = new Set(names); press(); this.apply(); };
+      const buttons = toggles.map((one) => this.chip(one, () => { this.shown.has(one.name) ? this.shown.delete(one.name) : this.shown.add(one.name); press(); this.apply(); }));
+      const press = () => buttons.forEach((button, at) => button.setAttribute("aria-pressed", this.shown.has(toggles[at].name)));
+      if (toggles.length > first.length) {
+        const all = make("button", { type: "button", class: "chip all", "data-all": "" }, `all ${toggles.length}`);
+        const few = make("button", { type: "button", class: "chip all" }, `first ${first.length}`);
+        all.addEventListener("click", () => set(toggles.map((one) => one.name)));
+        few.addEventListener("click", () => set(first));
+        box.append(all, few);
+      }
+      box.append(...buttons);
+      press();
+    }
+
+    chip(one, act) {
+      const text = one.remark === "layer" ? `layer ${one.name}` : one.name;
+      const remark = one.remark && one.remark !== "layer" ? make("em", {}, one.remark.replace("-", "−")) : null;
+      const swatch = make("i", { "aria-hidden": "true", style: { color: one.colour } });
+      const button = make("button", { type: "button", class: "chip", title: text, "data-toggle": one.name }, swatch, make("b", {}, named(text)), remark);
+      button.addEventListener("click", act);
+      return button;
+    }
+
+    // ---- its data ----
+
+    tabulate() {
+      const details = this.figure.querySelector("details.data");
+      if (!details.open || !this.panel) return;
+      const rows = this.rows(), most = 1000, names = Object.keys(rows[0] || {});
+      const note = rows.length > most ? ` The first ${most} of ${rows.length} rows; CSV has all.` : "";
+      const cells = (tag, row) => names.map((name) => make(tag, typeof row[name] === "number" ? { class: "number" } : {}, named(row[name] === null || row[name] === undefined ? "–" : String(row[name]))));
+      const head = make("tr", {}, ...names.map((name) => make("th", { scope: "col" }, name)));
+      const body = rows.slice(0, most).map((row) => make("tr", {}, ...cells("td", row)));
+      details.querySelector(".scroll").replaceChildren(
+        make("table", {}, make("caption", {}, this.panel.title + "." + note), make("thead", {}, head), make("tbody", {}, ...body)));
+    }
+
+    async save(kind) {
+      const name = this.panel.title.replace(/[^\p{L}\p{N}]+/gu, "-").slice(0, 80);
+      if (kind === "csv") {
+        const rows = this.rows(), names = Object.keys(rows[0] || {});
+        const quote = (value) => `"${String(value ?? "").replaceAll('"', '""')}"`;
+        const lines = [names.map(quote).join(","), ...rows.map((row) => names.map((one) => quote(row[one])).join(","))];
+        return download(URL.createObjectURL(new Blob([lines.join("\r\n")], { type: "text/csv" })), `${name}.csv`);
+      }
+      if (!this.result) return undefined;
+      const view = this.result.view;
+      if (kind === "png") return download((await view.toCanvas(3)).toDataURL("image/png"), `${name}.png`);
+      return download(URL.createObjectURL(new Blob([await view.toSVG()], { type: "image/svg+xml" })), `${name}.svg`);
+    }
+  }
+
+  function download(address, name) {
+    const link = make("a", { href: address, download: name });
+    document.body.append(link);
+    link.click();
+    link.remove();
+  }
+
+  // ---- which figure of a kind ----
+
+  const stages = [];
+  for (const group of document.querySelectorAll(".figures")) {
+    const entries = JSON.parse(group.querySelector(".entries").textContent);
+    const mine = [...group.querySelectorAll("figure")].map((figure) => new Stage(figure));
+    stages.push(...mine);
+    const picked = (what) => {
+      const box = group.querySelector(`[data-pick="${what}"]`);
+      return box ? (box.querySelector("select") || box.querySelector("input:checked")).value : null;
+    };
+    const update = () => {
+      const [encoder, task] = [picked("encoder"), picked("task")];
+      const same = (one) => (encoder === null || one.encoder === encoder) && (task === null || one.task === task);
+      const entry = entries.find(same);
+      mine.forEach((stage, side) => stage.show(entry ? entry.panels[side] : null));
+    };
+    group.addEventListener("change", update);
+    update();
+  }
+
+  // ---- what keeps clusters apart ----
+
+  const drill = document.getElementById("drill");
+  if (drill) {
+    const spaces = read("blocked-spaces");
+    const titled = (one) => [one.encoder, one.task, `layer ${one.layer}`, one.state + (one.seed ? `, seed ${one.seed}` : "")].join(" · ");
+    const select = make("select", {}, ...spaces.map((one, at) => make("option", { value: at }, `${titled(one)} (${one.refusals.length})`)));
+    const search = make("input", { type: "search", placeholder: "label or word" });
+    const status = make("p", { class: "meta", role: "status" });
+    const list = make("div", { class: "refusals" });
+    drill.append(make("div", { class: "picks" }, make("label", { class: "pick" }, "space ", select), make("label", { class: "pick" }, "search ", search)), status, list);
+    const show = () => {
+      const space = spaces[Number(select.value)], wanted = search.value.trim().toLowerCase();
+      const found = space.refusals.filter((one) => !wanted || JSON.stringify(one).toLowerCase().includes(wanted));
+      status.textContent = `${space.clusters} clusters of ${space.labels} labels. Shown: ${found.length} of ${space.refusals.length} pairs of clusters that stay apart, those of the largest.`;
+      list.replaceChildren(...found.map(refusal));
+    };
+    select.addEventListener("change", show);
+    search.addEventListener("input", show);
+    show();
+  }
+
+  function points(n) { return `${n.toLocaleString("en")} point${n === 1 ? "" : "s"}`; }
+
+  function refusal(one) {
+    const [first, second] = one.sizes;
+    const meta = make("span", { class: "meta" }, ` clusters of ${points(first)} and ${points(second)} are kept apart by `);
+    const size = make("span", { class: "meta" }, ` (${points(one.blocker_size)})${one.decided ? "" : ", undecided"}`);
+    const summary = make("summary", {}, make("strong", {}, named(one.label)), meta, make("strong", {}, named(one.other)), size);
+    const two = make("div", { class: "two" }, side(one.label, one.points), side(one.other, one.blocker_points));
+    return make("details", {}, summary, two);
+  }
+
+  function side(label, told) {
+    return make("div", {}, make("h3", {}, named(label)), make("ul", {}, ...(told || []).map(point)));
+  }
+
+  function point(one) {
+    const weight = make("small", {}, `weight ${one.weight.toFixed(2)}`);
+    const text = one.text === null || one.text === undefined ? make("bdi", {}, one.word ?? `row ${one.row}`) : sentence(one.text, one.word);
+    const word = one.word && one.text ? make("strong", {}, named(one.word)) : null;
+    return make("li", {}, word, word ? ": " : null, text, weight);
+  }
+
+  /** The sentence with the word's parts marked wherever they stand in it. */
+  function sentence(text, word) {
+    const parts = new Set((word || "").split(" ").filter(Boolean));
+    const words = text.split(" ").flatMap((part, at) => [at ? " " : "", parts.size < 12 && parts.has(part) ? make("mark", {}, part) : part]);
+    return make("bdi", {}, ...words);
+  }
+
+  // ---- where one is ----
+
+  const links = new Map([...document.querySelectorAll(".contents a")].map((link) => [link.hash.slice(1), link]));
+  const watcher = new IntersectionObserver((entries) => entries.forEach((entry) => {
+    if (!entry.isIntersecting) return;
+    links.forEach((link) => link.removeAttribute("aria-current"));
+    links.get(entry.target.id)?.setAttribute("aria-current", "true");
+  }), { rootMargin: "-20% 0px -70% 0px" });
+  links.forEach((_, id) => { const target = document.getElementById(id); if (target) watcher.observe(target); });
+  if (innerWidth < 1180) document.querySelector(".contents details").open = false;
+})();

@@ -1,0 +1,385 @@
+"""The cells of a study: what each does, what it needs, and the address that its inputs give it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import combinations, product
+from typing import Any, Literal
+
+from closerlook.encoders.source import Facts, Source
+from closerlook.probes.training import Training
+from closerlook.representations.extract import choose_layers, space_key
+from closerlook.representations.store import content_key
+from closerlook.study.plan import Plan
+from closerlook.tasks.catalogue import DATA
+from closerlook.tasks.task import Task
+from closerlook.tuning.settings import Settings
+from closerlook.tuning.tuned import Snapshot, Tuned
+
+Kind = Literal["extract", "tune", "geometry", "classify", "compare", "paths"]
+
+FORMAT = 1
+"""Goes into every key: raise it when a cell would come out differently from the same inputs."""
+
+FROZEN = ""
+"""Stands for the task of an encoder that was not fine-tuned."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """One piece of work. content: all that its result depends on, hashed into the key. how: where and by what means.
+
+    inputs: keys of the cells whose results it needs. title: for people. gpu: whether a GPU helps.
+    """
+
+    kind: Kind
+    content: dict[str, Any]
+    how: dict[str, Any]
+    inputs: tuple[str, ...]
+    title: str
+    gpu: bool = False
+    key: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", content_key({"format": FORMAT, "kind": self.kind, **self.content}))
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in the study a measurement stands; tuned_on is empty for an encoder as it came."""
+
+    encoder: str
+    tuned_on: str
+    seed: int
+    step: int
+    epoch: float
+    layer: int
+    task: str
+    split: str
+    last: bool
+    weights: str
+
+
+@dataclass(frozen=True)
+class Use:
+    """A cell's result at one place of the study; what: of a comparison, with what. other: the second encoder's name.
+
+    along: the places of the snapshots, where the result has rows for each of them.
+    """
+
+    key: str
+    place: Place
+    what: str = ""
+    other: str = ""
+    along: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A plan with everything it names found and checked. settings: by encoder and task, those of the first seed.
+
+    store: absolute. here: the folder that relative paths in the plan start from.
+    """
+
+    plan: Plan
+    encoders: dict[str, tuple[Source, Facts]]
+    tasks: dict[str, Task]
+    settings: dict[tuple[str, str], Settings]
+    store: str
+    here: str
+
+
+Run = tuple[str, str, int]
+"""A fine-tuning: encoder and task as the plan names them, and seed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """The cells known so far, by key, and where each is used; waiting: fine-tunings whose snapshots are to come."""
+
+    cells: dict[str, Cell] = field(default_factory=dict)
+    uses: list[Use] = field(default_factory=list)
+    waiting: dict[str, Run] = field(default_factory=dict)
+
+    def add(self, cell: Cell) -> str:
+        """Its key; a cell that is there already is the same."""
+        self.cells.setdefault(cell.key, cell)
+        return cell.key
+
+
+Finished = Callable[[str], dict[str, Any] | None]
+"""The result of the cell with that key, if it is there."""
+
+
+def expand(study: Opened, finished: Finished) -> Graph:
+    """Every cell of the study that can be named now; fine-tunings that are finished bring their snapshots' cells."""
+    graph = Graph()
+    for encoder in study.encoders:
+        _add_base(study, graph, encoder, graph.add(extract_cell(study, encoder)))
+    if study.plan.compare.encoders and "similarity" in study.plan.measures:
+        _compare_encoders(study, graph)
+    if study.plan.tuning is not None:
+        for run in product(study.encoders, study.tasks, study.plan.seeds):
+            graph.waiting[graph.add(tune_cell(study, *run))] = run
+    for key in list(graph.waiting):
+        result = finished(key)
+        if result is not None:
+            grow(study, graph, key, result)
+    return graph
+
+
+def grow(study: Opened, graph: Graph, key: str, result: dict[str, Any]) -> None:
+    """Take in the cells that a finished fine-tuning brings."""
+    add_run(study, graph, key, graph.waiting.pop(key), Tuned.from_dict(result["payload"]["tuned"]))
+
+
+# ---- spaces made ----
+
+
+def extract_cell(study: Opened, encoder: str) -> Cell:
+    """The spaces of an encoder as it came, for all tasks."""
+    plan, (source, facts) = study.plan, study.encoders[encoder]
+    content = {
+        "weights": source.fingerprint,
+        "dtype": resolved_dtype(study, source),
+        "window": facts.window,
+        "tasks": [task.content_hash for task in study.tasks.values()],
+        "splits": plan.splits,
+        "layers": layers_of(plan, source, facts, ends=True),
+        "pool": plan.pool,
+    }
+    how = _how(study) | {"encoder": encoder, "tasks": _opened_as(study, study.tasks)}
+    return Cell("extract", content, how, (), f"extract {source.name}", gpu=True)
+
+
+def tune_cell(study: Opened, encoder: str, task: str, seed: int) -> Cell:
+    """A fine-tuning, with the spaces of its snapshots."""
+    plan, (source, _) = study.plan, study.encoders[encoder]
+    settings = replace(study.settings[encoder, task], seed=seed)
+    content = {
+        "weights": source.fingerprint,
+        "task": study.tasks[task].content_hash,
+        "settings": settings.to_dict() | {"probe": sorted(settings.probe.values())},
+    }
+    how = _how(study) | {
+        "encoder": encoder,
+        "task": task,
+        "probe": _opened_as(study, plan.probed(task)),
+        "settings": settings.to_dict(),
+    }
+    return Cell("tune", content, how, (), f"tune {source.name} on {task_name(study, task)}, seed {seed}", gpu=True)
+
+
+def _how(study: Opened) -> dict[str, Any]:
+    plan = study.plan
+    return {
+        "store": study.store,
+        "here": study.here,
+        "data": plan.data or os.environ.get(DATA),  # which a worker elsewhere need not have
+        "device": plan.device,
+        "threads": plan.threads,
+    }
+
+
+def _opened_as(study: Opened, tasks: Iterable[str]) -> dict[str, str]:
+    """Tasks by name, and the content that whoever opens them must find."""
+    return {task: study.tasks[task].content_hash for task in tasks}
+
+
+def dtype_of(plan: Plan) -> str:
+    """The precision of encoders as they came: that of their fine-tuning, where there is one."""
+    return "auto" if plan.tuning is None else "float32"
+
+
+def layers_of(plan: Plan, source: Source, facts: Facts, *, ends: bool) -> list[int]:
+    """The layers looked at: at the start and the end of a fine-tuning, or in between."""
+    between = set(choose_layers(plan.snapshot_layers, facts.layers, source.name))
+    if not ends:
+        return sorted(between)
+    return sorted(between | set(choose_layers(plan.layers, facts.layers, source.name)))
+
+
+# ---- what is asked of them ----
+
+
+@dataclass(frozen=True, eq=False)
+class _Spaces:
+    """The spaces of one encoder at one point of its training, and the cell that makes them."""
+
+    study: Opened
+    graph: Graph
+    encoder: str
+    weights: str
+    dtype: str
+    maker: str
+    tuned_on: str
+    seed: int
+    snapshot: Snapshot
+    last: bool
+
+    def place(self, task: str, split: str, layer: int) -> Place:
+        at = self.snapshot
+        return Place(
+            encoder_name(self.study, self.encoder),
+            self.tuned_on,
+            self.seed,
+            at.step,
+            at.epoch,
+            layer,
+            task_name(self.study, task),
+            split,
+            self.last,
+            self.weights,
+        )
+
+    def space(self, task: str, split: str, layer: int) -> str:
+        _, facts = self.study.encoders[self.encoder]
+        opened = self.study.tasks[task]
+        return space_key(self.weights, self.dtype, facts, opened, split, pool=self.study.plan.pool, layer=layer)
+
+    def geometry(self, task: str, split: str, layer: int) -> str:
+        """The key of the cell that measures a space; it is added, and used at the space's place."""
+        plan, place = self.study.plan, self.place(task, split, layer)
+        content = {
+            "space": self.space(task, split, layer),
+            "tau": plan.geometry.tau,
+            "min_points": plan.geometry.min_points,
+            "statistic": plan.geometry.statistic,
+            "distances": bool({"distances", "similarity"} & set(plan.measures)),
+        }
+        how = _how(self.study) | {"encoder": self.encoder, "task": _opened_as(self.study, [task]), "split": split}
+        key = self.graph.add(Cell("geometry", content, how, (self.maker,), f"measure {titled(place)}"))
+        self.graph.uses.append(Use(key, place))
+        return key
+
+    def classify(self, task: str, split: str, layer: int) -> None:
+        """Add the classifier grid, trained on train and tested on that split."""
+        asked, place = self.study.plan.classifier, self.place(task, split, layer)
+        content = {
+            "train": self.space(task, "train", layer),
+            "test": self.space(task, split, layer),
+            "sizes": [list(sizes) for sizes in asked.sizes],
+            "seeds": asked.seeds,
+            "training": asdict(Training(max_rounds=asked.max_rounds, patience=asked.patience)),
+        }
+        title = f"classify {titled(place)}"
+        key = self.graph.add(Cell("classify", content, _how(self.study), (self.maker,), title, gpu=True))
+        self.graph.uses.append(Use(key, place))
+
+
+def _add_base(study: Opened, graph: Graph, encoder: str, maker: str) -> None:
+    """What is asked of an encoder as it came, on every task."""
+    source, _ = study.encoders[encoder]
+    start = Snapshot(0, 0.0, source.fingerprint, {}, {})
+    spaces = _Spaces(
+        study, graph, encoder, source.fingerprint, resolved_dtype(study, source), maker, FROZEN, 0, start, last=False
+    )
+    layers = layers_of(study.plan, *study.encoders[encoder], ends=True)
+    for task in study.tasks:
+        _ask(spaces, task, layers, whole=True)
+
+
+def add_run(study: Opened, graph: Graph, key: str, run: Run, found: Tuned) -> None:
+    """Add what is asked of a fine-tuning's snapshots, on the tuned task and others probed then. key: of its cell."""
+    encoder, tuned_on, seed = run
+    shown, final = task_name(study, tuned_on), found.snapshots[-1]
+    points = [
+        _Spaces(study, graph, encoder, one.fingerprint, "float32", key, shown, seed, one, one is final)
+        for one in found.snapshots
+    ]
+    along = tuple(spaces.place(tuned_on, "", found.facts.layers) for spaces in points)
+    graph.uses.append(Use(key, along[-1], along=along))
+    for task in study.plan.probed(tuned_on):
+        paths: dict[int, list[tuple[str, Place]]] = {}
+        for at, spaces in enumerate(points):
+            end = at in (0, len(points) - 1)
+            measured = _ask(spaces, task, layers_of(study.plan, *study.encoders[encoder], ends=end), whole=end)
+            for layer, one in measured.items():
+                paths.setdefault(layer, []).append((one, spaces.place(task, "train", layer)))
+        for steps in paths.values():
+            _follow(study, graph, steps)
+
+
+def _ask(spaces: _Spaces, task: str, layers: Sequence[int], *, whole: bool) -> dict[int, str]:
+    """Add the cells of one task at one point; whole: with every split and the classifier, not train's space alone."""
+    plan = spaces.study.plan
+    wanted = set(plan.measures)
+    measured: dict[int, str] = {}
+    if wanted & {"clusters", "distances", "similarity", "centroids"}:
+        for layer in layers:
+            measured[layer] = spaces.geometry(task, "train", layer)
+            for split in plan.test_splits if whole else ():
+                other = spaces.geometry(task, split, layer)
+                if plan.compare.train_test and "similarity" in wanted:
+                    use = (spaces.place(task, "train", layer), f"train_{split}", "")
+                    _compare(spaces.study, spaces.graph, (measured[layer], other), use)
+    if "classifier" in wanted and (whole or plan.classifier.at == "all"):
+        source, facts = spaces.study.encoders[spaces.encoder]
+        for layer in sorted(set(choose_layers(plan.classifier.layers, facts.layers, source.name)) & set(layers)):
+            for split in plan.test_splits:
+                spaces.classify(task, split, layer)
+    return measured
+
+
+def _compare(study: Opened, graph: Graph, pair: tuple[str, str], use: tuple[Place, str, str]) -> None:
+    """Add a comparison of two measured spaces; use: its place, what is compared, and the second encoder's name."""
+    asked, (place, what, other) = study.plan.geometry, use
+    content = {"a": pair[0], "b": pair[1], "permutations": asked.permutations, "resamples": asked.resamples}
+    cell = Cell("compare", content, {}, tuple(dict.fromkeys(pair)), f"compare {titled(place)} ({what})")
+    graph.uses.append(Use(graph.add(cell), place, what, other))
+
+
+def _follow(study: Opened, graph: Graph, steps: list[tuple[str, Place]]) -> None:
+    """Add what is asked along a run, at one layer: each snapshot beside the start, and the paths of the centroids."""
+    plan, (start, _) = study.plan, steps[0]
+    if plan.compare.original and {"similarity", "distances"} & set(plan.measures):
+        for key, place in steps:
+            _compare(study, graph, (start, key), (place, "original", ""))
+    if "centroids" in plan.measures and len(steps) > 1:
+        keys, along = [key for key, _ in steps], tuple(place for _, place in steps)
+        content = {"along": keys, "steps": [place.step for place in along]}
+        cell = Cell("paths", content, {}, tuple(dict.fromkeys(keys)), f"paths {titled(along[-1])}")
+        graph.uses.append(Use(graph.add(cell), along[-1], along=along))
+
+
+def _compare_encoders(study: Opened, graph: Graph) -> None:
+    """Add each two encoders as they came, at their last layers."""
+    at_last = {
+        (use.place.encoder, use.place.task): use
+        for use in graph.uses
+        if graph.cells[use.key].kind == "geometry" and use.place.split == "train" and use.place.tuned_on == FROZEN
+    }  # layers come in ascending order: the last one stays
+    names = [encoder_name(study, encoder) for encoder in study.encoders]
+    tasks = [task_name(study, task) for task in study.tasks]
+    for (first, second), task in product(combinations(names, 2), tasks):
+        a, b = at_last[first, task], at_last[second, task]
+        _compare(study, graph, (a.key, b.key), (a.place, "encoder", second))
+
+
+def encoder_name(study: Opened, encoder: str) -> str:
+    """How an encoder is called in the table: by its short name, unless two share it."""
+    names = [source.name for source, _ in study.encoders.values()]
+    short = study.encoders[encoder][0].name
+    return encoder if names.count(short) > 1 else short
+
+
+def task_name(study: Opened, task: str) -> str:
+    """How a task is called in the table: by its own name rather than its file's path, unless two share it."""
+    names = [one.name for one in study.tasks.values()]
+    short = study.tasks[task].name
+    return task if names.count(short) > 1 else short
+
+
+def resolved_dtype(study: Opened, source: Source) -> str:
+    """The precision that the spaces of an encoder as it came are made in."""
+    from closerlook.representations.extract import dtype_for
+
+    return dtype_for(source, dtype_of(study.plan), study.plan.device)
+
+
+def titled(place: Place) -> str:
+    """One line for people: 'bert-tiny · tuned on pos · seed 0 · step 12 · layer 2 · pos/train'."""
+    tuned = [f"tuned on {place.tuned_on}", f"seed {place.seed}", f"step {place.step}"] if place.tuned_on else []
+    return " · ".join([place.encoder, *tuned, f"layer {place.layer}", f"{place.task}/{place.split}"])

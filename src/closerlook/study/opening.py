@@ -1,0 +1,139 @@
+"""A plan opened: encoders found, tasks read, layers and settings checked; every problem told at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from closerlook.encoders.source import Facts, Source, resolve
+from closerlook.errors import CloserLookError, InputError
+from closerlook.representations.extract import choose_layers, choose_pool, facts_of
+from closerlook.representations.store import Store
+from closerlook.study.cells import Opened, layers_of
+from closerlook.study.foresight import planned_steps
+from closerlook.study.plan import Plan, PlanError, read_plan
+from closerlook.tasks import open_task
+from closerlook.tasks.task import Task
+from closerlook.tuning.finetune import check_trainable
+from closerlook.tuning.settings import Asked, Settings
+
+T = TypeVar("T")
+
+
+class _Problems:
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.lines = list(lines)
+
+    def catch(self, work: Callable[[], T]) -> T | None:
+        """What the work gives; None, and a line more, where it refuses."""
+        try:
+            return work()
+        except CloserLookError as error:
+            if str(error) not in self.lines:
+                self.lines.append(str(error))
+            return None
+
+
+def open_source(plan: Plan | str | Path, store: str | Path, **changes: Any) -> Opened:
+    """A plan, or the one in a file or preset, opened. changes: what replaces its entries. Nothing is written."""
+    try:
+        return open_plan(plan if isinstance(plan, Plan) else read_plan(plan, **changes), store)
+    except PlanError as error:
+        if error.rest is None:
+            raise
+        open_plan(error.rest, store, error.source, error.problems)
+        raise
+
+
+def open_plan(plan: Plan, store: str | Path, source: str = "the plan", known: Sequence[str] = ()) -> Opened:
+    """The plan with all that it names; one PlanError names everything that cannot be used.
+
+    known: problems that were found in it before.
+    """
+    problems = _Problems(known)
+    kept = Store(store)
+    encoders: dict[str, tuple[Source, Facts]] = {}
+    for name in plan.encoders:
+        found = problems.catch(partial(_encoder, name, plan, kept))
+        if found is not None:
+            encoders[name] = found
+    tasks: dict[str, Task] = {}
+    for name in plan.tasks:
+        task = problems.catch(partial(_task, name, plan))
+        if task is not None:
+            tasks[name] = task
+    settings = _all_settings(plan, encoders, tasks, problems)
+    hashes = [task.content_hash for task in tasks.values()]
+    if len(set(hashes)) < len(hashes):
+        problems.lines.append("two of the tasks are the same; expected each once")
+    weights = [source.fingerprint for source, _ in encoders.values()]
+    if len(set(weights)) < len(weights):
+        problems.lines.append("two of the encoders are the same; expected each once")
+    if problems.lines:
+        raise PlanError(source, problems.lines)
+    return Opened(plan, encoders, tasks, settings, str(kept.root), os.getcwd())
+
+
+def _encoder(name: str, plan: Plan, store: Store) -> tuple[Source, Facts]:
+    source = resolve(name)
+    facts = facts_of(source, store, device=plan.device)
+    for layers in (plan.layers, plan.snapshot_layers, plan.classifier.layers):
+        choose_layers(layers, facts.layers, source.name)
+    looked_at = layers_of(plan, source, facts, ends=True)
+    unseen = set(choose_layers(plan.classifier.layers, facts.layers, source.name)) - set(looked_at)
+    if unseen and "classifier" in plan.measures:
+        raise InputError(
+            f"the classifier asks for layer {min(unseen)} of {source.name}; layers and snapshot_layers hold {looked_at}"
+        )
+    return source, facts
+
+
+def _task(name: str, plan: Plan) -> Task:
+    task = open_task(name, plan.data)
+    for split in plan.splits:
+        task.split(split)
+    return task
+
+
+def _all_settings(
+    plan: Plan, encoders: dict[str, tuple[Source, Facts]], tasks: dict[str, Task], problems: _Problems
+) -> dict[tuple[str, str], Settings]:
+    """How each encoder is tuned on each task, the defaults for its size filled in."""
+    settings: dict[tuple[str, str], Settings] = {}
+    for encoder, (source, facts) in encoders.items():
+        for name, task in tasks.items():
+            problems.catch(partial(choose_pool, plan.pool, task.unit, has_cls=facts.has_cls))
+            if plan.tuning is None:
+                continue
+            probes = {other: tasks[other].content_hash for other in plan.probed(name) if other in tasks}
+            layers = {
+                "layers": layers_of(plan, source, facts, ends=True),
+                "between": layers_of(plan, source, facts, ends=False),
+            }
+            found = problems.catch(partial(_settings, plan, task, facts.parameters, probes, layers))
+            if found is not None:
+                settings[encoder, name] = found
+    return settings
+
+
+def _settings(
+    plan: Plan, task: Task, parameters: int, probes: dict[str, str], layers: dict[str, list[int]]
+) -> Settings:
+    assert plan.tuning is not None  # noqa: S101 - for mypy
+    check_trainable(task)
+    asked = Asked(seed=plan.seeds[0], snapshots=plan.snapshots, **plan.tuning.model_dump())
+    settings = asked.fill(
+        parameters,
+        pool=plan.pool,
+        probe=probes,
+        splits=plan.splits,
+        window=None,
+        save_weights=plan.save_weights,
+        deterministic=True,
+        **layers,
+    )
+    planned_steps(settings, task)
+    return settings

@@ -1,0 +1,282 @@
+"""A study's plan: YAML, checked in full before any work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from closerlook.errors import InputError
+from closerlook.probes.grid import GRID, SEEDS, check_sizes
+from closerlook.probes.training import Sizes, Training
+from closerlook.tuning.schedule import read_snapshots
+from closerlook.tuning.settings import WARMUP, WEIGHT_DECAY
+
+PRESETS = ("default", "paper", "paper-small")
+MEASURES = ("classifier", "clusters", "distances", "similarity", "centroids")
+
+Measure = Literal["classifier", "clusters", "distances", "similarity", "centroids"]
+
+
+def _layers(value: Any) -> Any:
+    """As `choose_layers` takes them; whether an encoder has them is seen when it is opened."""
+    numbers = value if isinstance(value, list) else [value]
+    if not isinstance(value, str) and not all(type(number) is int for number in numbers):
+        raise ValueError(f"expected all, last, or numbers such as 2, [0, 2] or '0,2-4' ({value!r} arrived)")
+    return value
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str | int) and not isinstance(value, bool) else value
+
+
+def _sizes(value: Any) -> Any:
+    if value == "grid":
+        return GRID
+    return _refusing(check_sizes, value)
+
+
+def _refusing(check: Callable[[Any], Any], value: Any) -> Any:
+    """What a check of another module gives, its refusal in the form that pydantic collects."""
+    try:
+        return check(value)
+    except InputError as error:
+        raise ValueError(str(error)) from None
+
+
+def _schedule(value: Any) -> Any:
+    if isinstance(value, dict) and list(value) == ["every"]:  # what YAML makes of `every: 10`
+        value = f"every: {value['every']}"
+    return _refusing(read_snapshots, value)
+
+
+Layers = Annotated[str | int | list[int], BeforeValidator(_layers)]
+Names = Annotated[list[str], BeforeValidator(_listed), Field(min_length=1)]
+Seed = Annotated[int, Field(strict=True, ge=0, lt=1 << 32)]
+DEVICE = r"auto|cpu|mps|cuda(:\d+)?"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Tuning(_Part):
+    """How encoders are fine-tuned; what is not given is usual for the encoder's size."""
+
+    epochs: float | None = Field(None, gt=0)
+    learning_rate: float | None = Field(None, gt=0)
+    batch_size: int | None = Field(None, ge=1)
+    warmup: float = Field(WARMUP, ge=0, lt=1)
+    weight_decay: float = Field(WEIGHT_DECAY, ge=0)
+    early_stopping: int | None = Field(None, ge=1)
+    lora: bool | int | None = None
+    trainer_arguments: dict[str, Any] = {}
+
+
+class Classifier(_Part):
+    """The grid of classifier probes. at: the start and the end of a fine-tuning, or every snapshot."""
+
+    sizes: Annotated[tuple[Sizes, ...], BeforeValidator(_sizes)] = GRID
+    seeds: int = Field(SEEDS, ge=1)
+    at: Literal["ends", "all"] = "ends"
+    layers: Layers = "last"
+    max_rounds: int = Field(Training.max_rounds, ge=1)
+    patience: int = Field(Training.patience, ge=1)
+
+
+class Geometry(_Part):
+    """How spaces are measured; see `geometry.cluster` and `geometry.cluster_distances`."""
+
+    tau: float = Field(1e-6, ge=0, lt=1)
+    min_points: int = Field(1, ge=1)
+    statistic: Literal["mean", "min"] = "mean"
+    permutations: int = Field(9999, ge=0)
+    resamples: int = Field(2000, ge=0)
+
+
+class Cross(_Part):
+    """Fine-tune on one task, probe another."""
+
+    tuned: str
+    probed: str
+
+
+class Compare(_Part):
+    """Which spaces are compared."""
+
+    train_test: bool = True
+    original: bool = True
+    encoders: bool = False
+
+
+class Plan(_Part):
+    """Encoders × tasks × seeds, how they are tuned, and what is measured where.
+
+    layers: at the start and the end. snapshot_layers: in between. tuning: null leaves the encoders as they are.
+    cross: pairs of tasks, or "all". threads: of torch in one cell; it stays the same for any number of workers, since
+    it may move the last digits of a forward pass.
+    """
+
+    name: str = Field("study", min_length=1)
+    encoders: Names
+    tasks: Names
+    data: str | None = None
+    seeds: Annotated[list[Seed], BeforeValidator(_listed), Field(min_length=1)] = [0]
+    tuning: Tuning | None = Tuning()
+    snapshots: Annotated[str | int | list[int], BeforeValidator(_schedule)] = "log"
+    layers: Layers = "all"
+    snapshot_layers: Layers = "last"
+    splits: Names = ["train", "test"]
+    pool: str = "auto"
+    measures: Annotated[list[Measure], BeforeValidator(_listed)] = list(MEASURES)  # type: ignore[arg-type]
+    classifier: Classifier = Classifier()
+    geometry: Geometry = Geometry()
+    cross: Literal["all"] | list[Cross] = []
+    compare: Compare = Compare()
+    device: str = Field("auto", pattern=f"^({DEVICE})$")
+    threads: int = Field(1, ge=1)
+    save_weights: bool = False
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        problems = [f"{what} {one!r} is there twice" for what, all_ in self._several() for one in _twice(all_)]
+        if "train" not in self.splits:
+            problems.append(f"splits {self.splits} lacks train, which is what is fine-tuned and clustered")
+        if "classifier" in self.measures and len(self.splits) < 2:
+            problems.append("the classifier needs a split beside train, say test, to be tested on")
+        if self.tuning is None and self.cross:
+            problems.append("cross asks for fine-tuning on other tasks, but tuning is null")
+        pairs = self.cross if self.cross != "all" else []
+        for pair in pairs:
+            problems += [f"cross names task {name!r}, which is not among the tasks" for name in _outside(pair, self)]
+            if pair.tuned == pair.probed:
+                problems.append(f"cross pairs {pair.tuned!r} with itself, which is probed anyway")
+        shown = [f"{pair.tuned} → {pair.probed}" for pair in pairs]
+        problems += [f"the cross pair {one} is there twice" for one in _twice(shown)]
+        if problems:
+            raise ValueError(*dict.fromkeys(problems))
+        return self
+
+    def _several(self) -> list[tuple[str, list[Any]]]:
+        return [
+            ("encoder", self.encoders),
+            ("task", self.tasks),
+            ("seed", self.seeds),
+            ("split", self.splits),
+            ("measure", list(self.measures)),
+        ]
+
+    @property
+    def test_splits(self) -> list[str]:
+        """Those beside train."""
+        return [split for split in self.splits if split != "train"]
+
+    def probed(self, task: str) -> list[str]:
+        """The tasks whose spaces are measured while an encoder is tuned on that task."""
+        if self.cross == "all":
+            return [task, *(other for other in self.tasks if other != task)]
+        return [task, *(pair.probed for pair in self.cross if pair.tuned == task and pair.probed != task)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, the defaults filled in, for JSON."""
+        return self.model_dump(mode="json")
+
+
+def _twice(values: list[Any]) -> list[Any]:
+    return sorted({value for value in values if values.count(value) > 1})
+
+
+def _outside(pair: Cross, plan: Plan) -> list[str]:
+    return [name for name in (pair.tuned, pair.probed) if name not in plan.tasks]
+
+
+def read_plan(source: str | Path, **changes: Any) -> Plan:
+    """The plan in a YAML file, or a preset: default, paper, paper-small. changes: what replaces its entries.
+
+    >>> plan = read_plan("default")
+    >>> plan.encoders, len(plan.tasks)
+    (['bert-tiny'], 5)
+    """
+    preset = str(source) in PRESETS and not Path(source).exists()
+    text = resources.files(__package__).joinpath("plans", f"{source}.yaml").read_text() if preset else _read(source)
+    try:
+        values = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InputError(f"plan {source} is not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(values, dict):
+        raise InputError(f"plan {source} holds {type(values).__name__}; expected entries such as encoders and tasks")
+    return make_plan(values | {key: value for key, value in changes.items() if value is not None}, str(source))
+
+
+class PlanError(InputError):
+    """Every problem of a plan, in one line. rest: a plan of what can be used in it, to look for problems there too."""
+
+    def __init__(self, source: str, problems: Sequence[str], rest: Plan | None = None) -> None:
+        many = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"
+        super().__init__(" ".join(f"{source} has {many}: {'; '.join(problems)}".split()))
+        self.source, self.problems, self.rest = source, list(problems), rest
+
+
+def make_plan(values: dict[str, Any], source: str = "plan") -> Plan:
+    """The checked plan of those entries; one PlanError names every problem there is."""
+    try:
+        return Plan.model_validate(values)
+    except ValidationError as error:
+        problems = [line for one in error.errors() for line in _problems(one)]
+        wrong = {one["loc"][0] for one in error.errors() if one["loc"]}
+        raise PlanError(source, problems, _rest(values, wrong)) from None
+
+
+def _rest(values: dict[str, Any], wrong: set[Any]) -> Plan | None:
+    """The sound entries that are about things outside the plan, so that those can be looked for as well."""
+    asked = (
+        "encoders",
+        "tasks",
+        "data",
+        "tuning",
+        "snapshots",
+        "layers",
+        "snapshot_layers",
+        "splits",
+        "pool",
+        "device",
+    )
+    sound = {name: values[name] for name in asked if name in values and name not in wrong}
+    for name in {"encoders", "tasks", "splits"} & set(sound):
+        sound[name] = list(dict.fromkeys(_listed(sound[name])))
+    sound["splits"] = list(dict.fromkeys(["train", *sound.get("splits", [])]))
+    try:
+        return Plan.model_validate(sound | {"measures": ["clusters"]})
+    except ValidationError:
+        return None
+
+
+def _problems(error: Any) -> list[str]:
+    """What pydantic says of one entry, or our own check of the whole plan, in our words."""
+    where = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "value_error":
+        said = [str(one) for one in error["ctx"]["error"].args]
+        return [f"{where}: {one}" if where else one for one in said]
+    if error["type"] == "extra_forbidden":
+        return [f"{where} is unknown"]
+    if error["type"] == "missing":
+        return [f"{where} is missing"]
+    if error["type"] == "too_short":
+        return [f"{where} is empty; expected one or more{' (--encoder)' if where == 'encoders' else ''}"]
+    message = str(error["msg"]).replace("Input should be", "expected")
+    return [f"{where}: {message[:1].lower()}{message[1:]} ({error['input']!r} arrived)"]
+
+
+def _read(path: str | Path) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"plan {path} is not UTF-8 text; expected YAML") from None
+    except OSError as error:
+        raise InputError(
+            f"plan {path} cannot be read: {error.strerror}; expected a YAML file or one of {', '.join(PRESETS)}"
+        ) from None

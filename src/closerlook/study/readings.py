@@ -1,0 +1,179 @@
+"""The tidy table, read: which fine-tunings there are, and what a measure was before and after each."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+from closerlook.study.cells import FROZEN
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TEXTS = ("study", "encoder", "tuned_on", "task", "split", "measure", "label", "other", "text", "cell", "weights")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A fine-tuning, looked at on a task; that task is the tuned one, unless it is a cross-task run."""
+
+    encoder: str
+    tuned_on: str
+    seed: int
+    task: str
+
+    @property
+    def own(self) -> bool:
+        """Whether it is looked at on the task it was tuned on."""
+        return self.tuned_on == self.task
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A measure at one place: its value with an interval, how many it is of, and what was written beside it."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    n: int | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """The table split by measure, and the names in the study's own order.
+
+    layers: of each encoder. all_runs: the fine-tunings that reached their end. compared: the split beside train.
+    places: rows by measure, then by encoder, task, layer and split; filled in when first asked for.
+    """
+
+    parts: dict[str, pd.DataFrame]
+    nothing: pd.DataFrame
+    manifest: dict[str, Any]
+    encoders: tuple[str, ...]
+    tasks: tuple[str, ...]
+    layers: dict[str, tuple[int, ...]]
+    all_runs: tuple[Run, ...]
+    compared: str
+    measurements: int
+    name: str
+    places: dict[str, dict[tuple[str, str, int, str], pd.DataFrame]] = field(default_factory=dict)
+
+    def of(self, measure: str) -> pd.DataFrame:
+        """The rows of a measure; none where it was not measured."""
+        return self.parts.get(measure, self.nothing)
+
+    def last_layer(self, encoder: str) -> int:
+        """The highest layer that was measured."""
+        return self.layers[encoder][-1]
+
+    def at(self, measure: str, encoder: str, task: str, *, layer: int | None = None, split: str = "") -> pd.DataFrame:
+        """The rows of a measure for an encoder and a task, at a layer (the last) and a split (train, or the tests')."""
+        if measure not in self.places:
+            groups = self.of(measure).groupby(["encoder", "task", "layer", "split"], sort=False)
+            self.places[measure] = dict(iter(groups))
+        wanted = split or (self.compared if measure in ON_TEST else "train")
+        depth = self.last_layer(encoder) if layer is None else layer
+        return self.places[measure].get((encoder, task, depth, wanted), self.nothing)
+
+    def before(self, measure: str, encoder: str, task: str, **place: Any) -> Reading | None:
+        """A measure of the encoder as it came; where that cell is missing, of a fine-tuning's step 0."""
+        rows = self.at(measure, encoder, task, **place)
+        frozen = rows[rows.tuned_on == FROZEN]
+        return _one(frozen if len(frozen) else rows[rows.step == 0])
+
+    def after(self, measure: str, run: Run, **place: Any) -> Reading | None:
+        """A measure at the end of a fine-tuning."""
+        rows = self.at(measure, run.encoder, run.task, **place)
+        return _one(rows[(rows.tuned_on == run.tuned_on) & (rows.seed == run.seed) & rows["last"]])
+
+    def runs(self, *, own: bool) -> list[Run]:
+        """The fine-tunings that reached their end, on their own tasks, or on others."""
+        return [run for run in self.all_runs if run.own == own]
+
+    def told(self, what: str, name: str) -> dict[str, Any]:
+        """What the manifest says of an encoder or a task; there it may stand under its path or its own name."""
+        entries: dict[str, dict[str, Any]] = self.manifest.get(what, {})
+        found = (one for key, one in entries.items() if name in {key, one.get("name"), PurePath(key).stem})
+        return entries.get(name) or next(found, {})
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Each encoder and task with anything measured, in the study's order."""
+        there: set[tuple[str, str]] = set()
+        for measure in ("n_clusters", "accuracy"):
+            rows = self.of(measure)
+            there |= {(str(e), str(t)) for e, t in rows[["encoder", "task"]].drop_duplicates().to_numpy()}
+        return [(encoder, task) for encoder in self.encoders for task in self.tasks if (encoder, task) in there]
+
+
+ON_TEST = {"accuracy", "accuracy_sd", "macro_f1", "majority_accuracy", "label_accuracy", "unseen_labels"}
+"""Measures that stand at the split they were tested on."""
+
+
+def arrange(table: pd.DataFrame, manifest: dict[str, Any] | None = None) -> Results:
+    """The table of a study, ready to be read."""
+    import pandas as pd
+
+    told = manifest or {}
+    table = table.assign(**{name: table[name].astype(object).where(table[name].notna(), "") for name in TEXTS})
+    parts: dict[str, pd.DataFrame] = {str(name): part for name, part in table.groupby("measure", sort=False)}
+    measured = table[table.measure.isin(["n_clusters", "accuracy", "similarity_original"])]
+    layers = {
+        str(encoder): tuple(sorted(int(layer) for layer in part.layer.unique()))
+        for encoder, part in measured.groupby("encoder", sort=False)
+    }
+    splits = [str(split) for split in pd.unique(table.split) if split not in {"", "train"}]
+    encoders = _ordered(table.encoder, _named(told.get("encoders", {})), layers)
+    tasks = _ordered(pd.concat([table.task, table.tuned_on]), _named(told.get("tasks", {})))
+    return Results(
+        parts=parts,
+        nothing=table.iloc[:0],
+        manifest=told,
+        encoders=encoders,
+        tasks=tasks,
+        layers=layers,
+        all_runs=_runs(measured, encoders, tasks),
+        compared="test" if "test" in splits or not splits else splits[0],
+        measurements=len(table),
+        name=str(told.get("study") or (table.study.iloc[0] if len(table) else "study")),
+    )
+
+
+def _runs(measured: pd.DataFrame, encoders: tuple[str, ...], tasks: tuple[str, ...]) -> tuple[Run, ...]:
+    """Every fine-tuning with the task it was looked at on, in the study's order."""
+    ended = measured[(measured.tuned_on != FROZEN) & measured["last"] & (measured.task != "")]
+    columns = ["encoder", "tuned_on", "seed", "task"]
+    found = [Run(e, t, int(s), k) for e, t, s, k in ended[columns].drop_duplicates().to_numpy()]
+    task = tasks.index
+    return tuple(sorted(found, key=lambda r: (encoders.index(r.encoder), task(r.tuned_on), task(r.task), r.seed)))
+
+
+def _named(entries: dict[str, dict[str, Any]]) -> list[str]:
+    """All names under which entries of the manifest may stand in the table, in the plan's order."""
+    return [name for key, one in entries.items() for name in (key, one.get("name", ""), PurePath(key).stem)]
+
+
+def _ordered(column: pd.Series, first: list[str], among: Any = None) -> tuple[str, ...]:
+    """The names in a column, those of the plan first and in its order."""
+    there = [str(name) for name in column.unique() if name and (among is None or name in among)]
+    known = [name for name in dict.fromkeys(first) if name in there]
+    return (*known, *(name for name in there if name not in known))
+
+
+def _one(rows: pd.DataFrame) -> Reading | None:
+    """The only row as a reading; the first where a run measured the same more than once."""
+    rows = rows[rows.value.notna()]
+    if not len(rows):
+        return None
+    row = rows.iloc[0]
+    n = rows["n"].notna().iloc[0]
+    return Reading(
+        float(row["value"]), given(row["ci_low"]), given(row["ci_high"]), int(row["n"]) if n else None, str(row["text"])
+    )
+
+
+def given(value: float) -> float | None:
+    """The number, or None for NaN."""
+    return None if math.isnan(value) else float(value)

@@ -1,0 +1,225 @@
+"""The tidy table of a study, one row for each measurement, and the manifest that says where it comes from."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections import defaultdict
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from closerlook.errors import InputError
+from closerlook.representations.atomic import replacing
+from closerlook.study.cells import Graph, Opened, Use
+from closerlook.study.work import read_result
+from closerlook.version import __version__
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from closerlook.study.run import State
+
+TABLE, CSV, MANIFEST = "results.parquet", "results.csv", "manifest.json"
+
+COLUMNS: dict[str, str] = {
+    "study": "string",
+    "encoder": "string",
+    "tuned_on": "string",
+    "seed": "int64",
+    "step": "int64",
+    "epoch": "float64",
+    "last": "bool",
+    "layer": "int64",
+    "task": "string",
+    "split": "string",
+    "measure": "string",
+    "label": "string",
+    "other": "string",
+    "value": "float64",
+    "ci_low": "float64",
+    "ci_high": "float64",
+    "n": "Int64",
+    "text": "string",
+    "cell": "string",
+    "weights": "string",
+    "version": "string",
+}
+"""The columns and their types. tuned_on: empty for an encoder as it came. last: the end of a fine-tuning."""
+
+PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "scikit-learn", "accelerate", "pandas", "pyarrow")
+
+
+def write_results(study: Opened, out: Path, state: State, seconds: float) -> Path:
+    """The table's path; it, the same as CSV and the manifest are each written whole."""
+    table, cells = make_table(study, out, state.graph)
+    with replacing(out / TABLE) as stream:
+        table.to_parquet(stream, index=False)
+    with replacing(out / CSV) as stream:
+        table.to_csv(stream, index=False, encoding="utf-8")
+    with replacing(out / MANIFEST) as stream:
+        told = make_manifest(study, state, cells, seconds)
+        stream.write(json.dumps(told, ensure_ascii=False, indent=1).encode() + b"\n")
+    return out / TABLE
+
+
+def make_table(study: Opened, out: Path, graph: Graph) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
+    """The rows of all cells that are there, at their places, in an order of their own; and what each cell took."""
+    import pandas as pd
+
+    by_cell: dict[str, list[Use]] = {key: [] for key in graph.cells}
+    for use in graph.uses:
+        by_cell[use.key].append(use)
+    cells: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
+    parts = [_frame([])]
+    for key, uses in by_cell.items():
+        result = read_result(out, key)
+        if result is None:
+            continue
+        cells.append({name: result[name] for name in CELL_FACTS})
+        for use in uses:
+            rows += _placed(study, use, result)
+        if len(rows) >= ROWS_AT_A_TIME:
+            parts.append(_frame(rows))
+            rows = []
+    table = pd.concat([*parts, _frame(rows)], ignore_index=True)
+    order = [name for name in COLUMNS if name not in {"value", "ci_low", "ci_high", "n"}]
+    return table.sort_values(order, kind="stable", ignore_index=True), cells
+
+
+ROWS_AT_A_TIME = 50_000
+"""Rows that wait as dictionaries, which take twenty times the memory of a table's."""
+
+CELL_FACTS = ("key", "kind", "title", "seconds", "cpu_seconds", "peak_bytes", "host", "threads")
+
+
+def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
+
+
+def _placed(study: Opened, use: Use, result: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A cell's rows with the place of one of its uses; what a row says of itself goes before."""
+    at = {place.step: place for place in use.along}
+    rest = {"study": study.plan.name, "cell": result["key"], "version": result["version"]}
+    rest |= {"other": use.other} if use.other else {}
+    for row in result["rows"]:
+        measure = row["measure"]
+        if use.what:
+            if measure.startswith(CHANGES) and use.what != "original":
+                continue
+            measure = f"{measure}_{use.what}" if measure.startswith("similarity") else measure
+        yield vars(at.get(row.get("step"), use.place)) | row | rest | {"measure": measure}
+
+
+CHANGES = ("distance_change", "labels_increased", "labels_decreased", "mean_distance_change")
+"""Measures of a comparison that make sense only between two points of one training."""
+
+
+def make_manifest(study: Opened, state: State, cells: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
+    """What was run, on what, with what, and how it went."""
+    kinds: dict[str, dict[str, float]] = defaultdict(lambda: {"cells": 0, "seconds": 0.0, "cpu_seconds": 0.0})
+    for cell in cells:
+        kinds[cell["kind"]]["cells"] += 1
+        kinds[cell["kind"]]["seconds"] += cell["seconds"]
+        kinds[cell["kind"]]["cpu_seconds"] += cell["cpu_seconds"]
+    return {
+        "study": study.plan.name,
+        "version": __version__,
+        "plan": study.plan.to_dict(),
+        "encoders": {
+            name: {"name": source.name, "weights": source.fingerprint, "revision": source.revision, **vars(facts)}
+            for name, (source, facts) in study.encoders.items()
+        },
+        "tasks": {
+            name: {
+                "hash": task.content_hash,
+                "unit": task.unit,
+                "labels": list(task.labels),
+                "examples": {split.name: len(split) for split in task.splits},
+            }
+            for name, task in study.tasks.items()
+        },
+        "settings": {f"{e} on {t}": settings.to_dict() for (e, t), settings in study.settings.items()},
+        "hardware": hardware(),
+        "packages": {name: _version(name) for name in PACKAGES},
+        "cells": {"done": len(state.done), "total": state.total, "computed": state.computed},
+        "failed": [
+            {"key": key, "title": state.graph.cells[key].title, "error": error}
+            for key, error in state.failed.items()
+            if key in state.graph.cells
+        ],
+        "blocked": state.blocked,
+        "seconds": round(seconds, 1),
+        "kinds": kinds,
+        "slowest": sorted(cells, key=lambda cell: -cell["seconds"])[:20],
+    }
+
+
+def hardware() -> dict[str, Any]:
+    """This machine, as far as results and times depend on it."""
+    import psutil
+
+    from closerlook.study.engines import cores
+
+    return {
+        "host": platform.node(),
+        "system": platform.platform(),
+        "processor": _processor(),
+        "cores": cores(),
+        "memory_bytes": psutil.virtual_memory().total,
+        "python": platform.python_version(),
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def load_results(folder: str | Path) -> pd.DataFrame:
+    """The tidy table of a study: its folder, or a results.parquet or .csv file.
+
+    Columns: study, encoder, tuned_on, seed, step, epoch, last, layer, task, split, measure, label, other, value,
+    ci_low, ci_high, n, text, cell, weights, version.
+    """
+    import pandas as pd
+
+    path = Path(folder).expanduser()
+    file = path / TABLE if path.is_dir() else path
+    if not file.exists():
+        raise InputError(f"{file} does not exist; expected the folder of a study that has run, or its results.parquet")
+    try:
+        table = _read_csv(file) if file.suffix == ".csv" else pd.read_parquet(file)
+        missing = [name for name in COLUMNS if name not in table.columns]
+        if missing:
+            raise InputError(f"{file} lacks {', '.join(missing)}; expected the table of a study")
+        return table.astype(COLUMNS)
+    except (OSError, ValueError, TypeError) as error:
+        raise InputError(f"{file} cannot be read: {' '.join(str(error).split())}; expected a study's table") from None
+
+
+def _read_csv(file: Path) -> pd.DataFrame:
+    """The same table as the parquet file's: an empty name is a name, and a label may be called NA."""
+    import pandas as pd
+
+    named = {"study", "encoder", "tuned_on", "task", "split", "measure", "cell", "weights", "version"}
+    return pd.read_csv(
+        file,
+        dtype={name: "string" for name, kind in COLUMNS.items() if kind == "string"},
+        keep_default_na=False,
+        na_values={name: [""] for name in COLUMNS if name not in named},
+    )

@@ -1,0 +1,298 @@
+"""A study carried out: every cell once, whatever interrupts it; what is finished stays finished."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import filelock
+
+from closerlook.errors import InputError, WorkError
+from closerlook.representations.atomic import PART, replacing
+from closerlook.study.cells import Cell, Graph, Opened, expand, grow
+from closerlook.study.engines import Engine
+from closerlook.study.estimate import Costs
+from closerlook.study.foresight import foresee_run
+from closerlook.study.work import CELLS, Ended, is_finished, read_result, result_path
+
+FAILED = "failed"
+ATTEMPTS = 3
+"""How often a cell may lose its worker before it counts as failed; the last time it runs alone, so that it fails only
+by its own doing and not by that of another cell on the same machine.
+"""
+
+LEARNT_FROM = 20
+"""Cells of a kind, finished in earlier runs, whose times are looked up."""
+
+PATIENCE = 60.0
+"""Seconds to wait for a result to show that another machine wrote; network file systems may take that long."""
+
+
+@dataclass
+class State:
+    """Where a study stands. done: results on disk; failed: errors; running: since when; all by key.
+
+    coming: how many cells each fine-tuning that is not finished will bring.
+    """
+
+    graph: Graph
+    coming: dict[str, int] = field(default_factory=dict)
+    done: set[str] = field(default_factory=set)
+    failed: dict[str, str] = field(default_factory=dict)
+    running: dict[str, float] = field(default_factory=dict)
+    computed: int = 0
+    seconds_left: float = 0.0
+
+    @property
+    def total(self) -> int:
+        """Cells in all, with those that fine-tunings still to come will bring."""
+        return len(self.graph.cells) + sum(self.coming.values())
+
+    @property
+    def blocked(self) -> int:
+        """Cells that cannot be done since one that they need has failed; counted once nothing runs any more."""
+        return self.total - len(self.done) - len(self.failed)
+
+
+Watch = Callable[[State], None]
+"""Called whenever something has changed."""
+
+
+@contextmanager
+def held(out: Path) -> Iterator[None]:
+    """The study's folder, for this process alone."""
+    if out.exists() and not out.is_dir():
+        raise InputError(f"out {out} is a file; expected a folder, existing or new")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        lock = filelock.FileLock(out / ".lock", timeout=0)
+        lock.acquire()
+    except filelock.Timeout:
+        raise InputError(
+            f"{out} is in use by another run of this study; wait for it, or choose another --out"
+        ) from None
+    except OSError as error:
+        raise InputError(f"out {out} cannot be written: {error.strerror or error}; choose another folder") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def work_through(study: Opened, out: Path, engine: Engine, watch: Watch | None = None) -> State:
+    """The state of the study once nothing is left that can be done; results are in `out`, one file for each cell."""
+    try:
+        return _Runner(study, out, engine, watch or (lambda state: None)).run()
+    except BaseException:
+        engine.close(now=True)
+        raise
+
+
+class _Runner:
+    """queue: cells that can be begun, the best first. needs: of those that cannot, the inputs that are not there."""
+
+    def __init__(self, study: Opened, out: Path, engine: Engine, watch: Watch) -> None:
+        self.study, self.out, self.engine, self.watch = study, out, engine, watch
+        self.costs = Costs(study)
+        self.state = State(Graph())
+        self.queue: list[tuple[bool, float, str]] = []
+        self.needs: dict[str, set[str]] = {}
+        self.followers: dict[str, list[str]] = {}
+        self.futures: dict[Future[Ended], Cell] = {}
+        self.deaths: Counter[str] = Counter()
+        self.losses: Counter[str] = Counter()
+
+    def run(self) -> State:
+        """Work until nothing is left."""
+        _sweep(self.out)
+        self._begin()
+        while True:
+            self._fill()
+            self._tell()
+            if not self.futures:
+                return self.state
+            finished, _ = wait(self.futures, timeout=1.0, return_when=FIRST_COMPLETED)
+            for future in finished:
+                cell = self.futures.pop(future)
+                self.state.running.pop(cell.key, None)
+                self._settle(cell, future)
+
+    # ---- what there is to do ----
+
+    def _begin(self) -> None:
+        """All that is known by now, and what is finished of it."""
+        for part in (self.queue, self.needs, self.followers, self.state.done, self.state.coming):
+            part.clear()
+        self.costs.restart()
+        self.state.graph = expand(self.study, lambda key: read_result(self.out, key))
+        self._enter(self.state.graph.cells.values())
+        for key, run in self.state.graph.waiting.items():
+            coming = foresee_run(self.study, key, run).cells
+            new = [cell for cell in coming.values() if cell.key not in self.state.graph.cells]
+            self.state.coming[key] = len(new)
+            self.costs.foresee(key, new)
+        if not self.state.computed:
+            self._learn()
+
+    def _enter(self, cells: Iterable[Cell]) -> None:
+        """Cells that are new: finished in an earlier run, or to be done."""
+        new = list(cells)
+        self.state.done.update(cell.key for cell in new if is_finished(self.out, cell.key))
+        settled = self.state.done | set(self.state.failed)
+        busy = {cell.key for cell in self.futures.values()}
+        for cell in [cell for cell in new if cell.key not in settled]:
+            self.costs.expect(cell)
+            missing = {key for key in cell.inputs if key not in self.state.done}
+            for key in missing:
+                self.followers.setdefault(key, []).append(cell.key)
+            if missing:
+                self.needs[cell.key] = missing
+            elif cell.key not in busy:
+                self._queue(cell)
+
+    def _queue(self, cell: Cell) -> None:
+        """What others wait for goes first, then what takes longest."""
+        first = cell.kind in {"extract", "tune"}
+        heapq.heappush(self.queue, (not first, -self.costs.seconds(cell), cell.key))
+
+    def _learn(self) -> None:
+        """Take in what cells took in earlier runs."""
+        seen: Counter[str] = Counter()
+        for key in self.state.done:
+            cell = self.state.graph.cells[key]
+            seen[cell.kind] += 1
+            found = read_result(self.out, key) if seen[cell.kind] <= LEARNT_FROM else None
+            if found is not None:
+                self.costs.learn(cell, found["seconds"])
+
+    # ---- doing it ----
+
+    def _fill(self) -> None:
+        """Start what can be started."""
+        while self.queue:
+            cell = self.state.graph.cells[self.queue[0][2]]
+            if not self._has_room(cell):
+                break
+            heapq.heappop(self.queue)
+            self.state.running[cell.key] = time.monotonic()
+            self._tell()
+            self.futures[self.engine.submit(cell, str(self.out))] = cell
+
+    def _has_room(self, cell: Cell) -> bool:
+        running = list(self.futures.values())
+        if running and any(self.deaths[one.key] >= ATTEMPTS - 1 for one in [cell, *running]):
+            return False
+        held = sum(self.costs.estimate(one).bytes for one in running)
+        return self.engine.has_room(len(running), self.costs.estimate(cell).bytes, held)
+
+    def _settle(self, cell: Cell, future: Future[Ended]) -> None:
+        """Take in how a cell ended."""
+        if cell.key not in self.state.graph.cells:
+            return  # what it needs is being made again, and it is asked for again after that
+        if future.cancelled():
+            raise WorkError("the scheduler is gone with all it was at; start it, and run the same command again")
+        error = future.exception()
+        if error is not None:
+            self._lost_worker(cell, error)
+            return
+        ended = future.result()
+        if not ended.error:
+            self._finish(cell, ended.seconds)
+        elif ended.reason == "full":
+            raise WorkError(f"{ended.error}; make room, and run the same command again: it goes on where it stopped")
+        elif ended.reason == "lost" and self.losses[cell.key] == 0:
+            self._lost_input(cell)
+        else:
+            self._fail(cell, ended.error, ended.trace)
+
+    def _finish(self, cell: Cell, seconds: float | None) -> None:
+        self._await(cell)
+        self.state.done.add(cell.key)
+        self.costs.drop(cell)
+        if seconds is not None:
+            self.state.computed += 1
+            self.costs.learn(cell, seconds)
+        for key in self.followers.pop(cell.key, ()):
+            self.needs[key].discard(cell.key)
+            if not self.needs[key] and key not in self.state.done:
+                self._queue(self.state.graph.cells[key])
+        if cell.key in self.state.graph.waiting:
+            self._grow(cell.key)
+
+    def _grow(self, key: str) -> None:
+        """A fine-tuning is finished: its snapshots can be asked now."""
+        graph = self.state.graph
+        known = set(graph.cells)
+        result = read_result(self.out, key)
+        if result is None:
+            raise WorkError(f"{result_path(self.out, key)} was there and is gone; run the same command again")
+        grow(self.study, graph, key, result)
+        self.state.coming.pop(key, None)
+        self.costs.came(key)
+        self._enter(cell for new, cell in list(graph.cells.items()) if new not in known)
+
+    def _await(self, cell: Cell) -> None:
+        """Until a result can be seen from here."""
+        start = time.monotonic()
+        while not is_finished(self.out, cell.key):
+            if time.monotonic() - start > PATIENCE:
+                raise WorkError(
+                    f"a worker has finished '{cell.title}', but its result is not in {self.out}; expected a folder "
+                    "that all machines share"
+                )
+            time.sleep(0.05)
+
+    # ---- when it goes wrong ----
+
+    def _lost_worker(self, cell: Cell, error: BaseException) -> None:
+        """A worker died: whatever it had is begun again, but not for ever."""
+        if not isinstance(error, BrokenExecutor) and type(error).__name__ != "KilledWorker":
+            raise WorkError(
+                f"the engine failed ({type(error).__name__}: {error}); run the same command again"
+            ) from error
+        if is_finished(self.out, cell.key):
+            self._finish(cell, None)
+            return
+        self.deaths[cell.key] += 1 if isinstance(error, BrokenExecutor) else 2  # Dask has tried four times itself
+        if self.deaths[cell.key] < ATTEMPTS:
+            self._queue(cell)
+        else:
+            self._fail(cell, f"its worker died {ATTEMPTS} times, at last with no other cell beside it: out of memory?")
+
+    def _lost_input(self, cell: Cell) -> None:
+        """What a cell needs is gone, though its maker is finished: the maker runs again."""
+        self.losses[cell.key] += 1
+        for key in cell.inputs:
+            maker = self.state.graph.cells[key]
+            if maker.kind in {"extract", "tune"} and self.losses[key] == 0:
+                self.losses[key] += 1
+                result_path(self.out, key).unlink(missing_ok=True)
+        self._begin()
+
+    def _fail(self, cell: Cell, error: str, trace: str = "") -> None:
+        """Keep what went wrong beside the results; the rest goes on."""
+        self.state.failed[cell.key] = error
+        self.costs.drop(cell)
+        told = {"key": cell.key, "kind": cell.kind, "title": cell.title, "error": error, "traceback": trace}
+        with replacing(self.out / FAILED / f"{cell.key}.json") as stream:
+            stream.write(json.dumps(told, ensure_ascii=False, indent=1).encode())
+
+    def _tell(self) -> None:
+        self.state.seconds_left = self.costs.left(self.engine.workers)
+        self.watch(self.state)
+
+
+def _sweep(out: Path) -> None:
+    """Remove what a killed process left half-written; what failed before is tried again."""
+    for folder in (out, out / FAILED, *(out / CELLS).glob("*")):
+        for part in folder.glob(f".*{PART}"):
+            part.unlink(missing_ok=True)
+    for path in (out / FAILED).glob("*.json"):
+        path.unlink(missing_ok=True)

@@ -1,0 +1,108 @@
+"""`run_study`: a plan carried out from end to end, into a folder that holds everything."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from closerlook.study.cells import Opened
+from closerlook.study.engines import choose_engine, open_engine
+from closerlook.study.estimate import estimate_cell
+from closerlook.study.foresight import foresee
+from closerlook.study.opening import open_source
+from closerlook.study.plan import Plan
+from closerlook.study.results import write_results
+from closerlook.study.run import State, Watch, held, work_through
+from closerlook.study.work import is_finished, read_result
+
+STORE = "store"
+
+
+@dataclass(frozen=True, eq=False)
+class Done:
+    """A study that was carried out: its folder, its table, and how it went."""
+
+    out: Path
+    table: Path
+    state: State
+    seconds: float
+
+
+def run_study(
+    plan: Plan | str | Path = "default",
+    out: str | Path = "study",
+    *,
+    store: str | Path | None = None,
+    engine: str | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    watch: Watch | None = None,
+) -> Done:
+    """The study of a plan: every cell that is not in `out` yet is worked on; then the table is written.
+
+    plan: a Plan, a YAML file, or a preset (default, paper, paper-small). store: where vectors are kept; by default in
+    `out`. engine: 'here', 'processes' or 'dask'; by default as many processes as there are cores.
+    """
+    choose_engine(engine, workers, scheduler)
+    opened = open_study(plan, out, store)
+    return carry_out(opened, out, engine=engine, workers=workers, scheduler=scheduler, watch=watch)
+
+
+def open_study(plan: Plan | str | Path, out: str | Path, store: str | Path | None = None, **changes: Any) -> Opened:
+    """The plan with all that it names found and checked; nothing is written. changes: what replaces its entries."""
+    return open_source(plan, store or Path(out) / STORE, **changes)
+
+
+def carry_out(
+    opened: Opened,
+    out: str | Path,
+    *,
+    engine: str | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    watch: Watch | None = None,
+) -> Done:
+    """An opened plan worked through, see `run_study`."""
+    folder = Path(out).expanduser().absolute()
+    start = time.monotonic()
+    with held(folder):
+        with_engine = open_engine(engine, workers, scheduler)
+        state = work_through(opened, folder, with_engine, watch)
+        with_engine.close()
+        seconds = time.monotonic() - start
+        return Done(folder, write_results(opened, folder, state, seconds), state, seconds)
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What cells of one kind are expected to cost: how many, those done, seconds on one core, bytes."""
+
+    kind: str
+    cells: int
+    done: int
+    seconds: float
+    memory: int
+    disk: int
+
+
+def forecast(opened: Opened, out: Path) -> list[Forecast]:
+    """What a study would cost from here, by kind of cell; nothing is run."""
+    graph = foresee(opened, lambda key: read_result(out, key))
+    kinds: dict[str, list[Forecast]] = {}
+    for key, cell in graph.cells.items():
+        cost, done = estimate_cell(opened, cell), is_finished(out, key)
+        one = Forecast(cell.kind, 1, int(done), 0.0 if done else cost.seconds, cost.bytes, 0 if done else cost.disk)
+        kinds.setdefault(cell.kind, []).append(one)
+    return [
+        Forecast(
+            kind,
+            len(parts),
+            sum(part.done for part in parts),
+            sum(part.seconds for part in parts),
+            max(part.memory for part in parts),
+            sum(part.disk for part in parts),
+        )
+        for kind, parts in kinds.items()
+    ]

@@ -1,0 +1,184 @@
+"""`closerlook study` as a user types it."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from closerlook.cli import study as command
+from closerlook.representations.space import Space
+from closerlook.study import measures
+from closerlook.study.results import load_results
+from tests.cli.console import assert_refused, run, shown_on_a_terminal
+from tests.study.small import write_plan, write_tasks
+
+Capsys = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """The machine may be shared, and threads that wait for each other cost more than they save."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = write_tasks(tmp_path_factory.mktemp("tasks"))
+    return write_plan(folder, layers="last", snapshots=2, tuning={"epochs": 1, "batch_size": 12})
+
+
+@pytest.fixture(scope="module")
+def frozen(plan: Path) -> Path:
+    """A plan that takes a moment: nothing is tuned."""
+    file = plan.with_name("frozen.yaml")
+    file.write_text(plan.read_text() + "\nmeasures: [clusters, distances]\n")
+    text = file.read_text().replace("tuning:\n  batch_size: 12\n  epochs: 1\n", "tuning: null\n")
+    file.write_text(text)
+    assert "tuning: null" in text
+    return file
+
+
+def test_a_study_prints_a_line_for_each_task_and_says_what_is_new(plan: Path, tmp_path: Path, capsys: Capsys) -> None:
+    out, err = run(capsys, "study", plan, "--out", tmp_path / "out", "--engine", "here")
+    for told in ("before → after", "bert-tiny", "words", "clusters", "linear", "accuracy", " → "):
+        assert told in out
+    assert "study small: bert-tiny × " in err
+    assert "13 of 13 cells are there, 13 of them new; " in err
+    assert f"measurements in {tmp_path / 'out' / 'results.parquet'} and .csv" in err
+    again, err = run(capsys, "study", plan, "--out", tmp_path / "out", "--engine", "here")
+    assert again == out
+    assert "13 of 13 cells are there, 0 of them new; " in err
+
+
+def test_json_is_one_object(frozen: Path, tmp_path: Path, capsys: Capsys) -> None:
+    out, _ = run(capsys, "study", frozen, "--out", tmp_path / "out", "--engine", "here", "--json")
+    told = json.loads(out)
+    assert told["cells"] == told["total"] == told["computed"] == 3
+    assert told["failed"] == {}
+    assert told["table"] == str(tmp_path / "out" / "results.parquet")
+    assert len(load_results(told["out"]))
+
+
+def test_a_dry_run_says_what_it_would_cost_and_makes_nothing(
+    plan: Path, tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    out, _ = run(capsys, "study", plan, "--out", tmp_path / "out", "--dry-run")
+    for told in (
+        "fine-tuning",
+        "extract",
+        "tune",
+        "geometry",
+        "classify",
+        "compare",
+        "paths",
+        "in all",
+        "memory of one",
+    ):
+        assert told in out
+    assert list(tmp_path.iterdir()) == []
+    out, _ = run(capsys, "study", plan, "--out", tmp_path / "out", "--dry-run", "--json")
+    told = json.loads(out)
+    assert sum(kind["cells"] for kind in told["kinds"]) == 13
+    assert all(kind["done"] == 0 and kind["memory"] > 0 and kind["disk"] > 0 for kind in told["kinds"])
+    assert told["core_seconds"] > 0
+    assert told["plan"]["name"] == "small"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_dry_run_of_a_finished_study_costs_nothing(frozen: Path, tmp_path: Path, capsys: Capsys) -> None:
+    run(capsys, "study", frozen, "--out", tmp_path / "out", "--engine", "here")
+    out, _ = run(capsys, "study", frozen, "--out", tmp_path / "out", "--dry-run", "--json")
+    assert all(kind["done"] == kind["cells"] for kind in json.loads(out)["kinds"])
+    assert json.loads(out)["core_seconds"] == 0
+
+
+def test_progress_is_a_line_now_and_then_where_it_goes_to_a_file(
+    frozen: Path, tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "QUIET_SECONDS", 0.0)
+    _, err = run(capsys, "study", frozen, "--out", tmp_path / "out", "--engine", "here")
+    lines = [line for line in err.splitlines() if " of 3 cells, about " in line]
+    assert lines[0].startswith("0 of 3 cells, about ")
+    assert lines[0].endswith("B · extract bert-tiny")
+    assert " left · " in lines[0]
+    assert lines[-1].startswith("3 of 3 cells, about 0 s left")
+
+
+@pytest.mark.slow
+def test_progress_on_a_terminal_is_a_bar_with_what_runs_now(frozen: Path, tmp_path: Path) -> None:
+    command_line = [sys.executable, "-m", "closerlook", "study", str(frozen), "--out", str(tmp_path / "out")]
+    shown = shown_on_a_terminal([*command_line, "--engine", "here"], dict(os.environ))
+    for told in ("cells", "0/3", "left", "extract bert-tiny"):
+        assert told in shown
+
+
+def test_other_encoders_and_tasks_may_be_named_on_the_command_line(
+    frozen: Path, tmp_path: Path, capsys: Capsys
+) -> None:
+    task = frozen.parent / "questions"
+    options = ("-e", "random:bert-tiny", "-t", task, "--out", tmp_path / "out", "--engine", "here")
+    run(capsys, "study", frozen, *options)
+    table = load_results(tmp_path / "out")
+    assert set(table.encoder) == {"random:bert-tiny"}
+    assert set(table.task) == {"questions"}
+
+
+def test_failed_cells_are_one_line_and_exit_code_one(
+    frozen: Path, tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = measures.measure_space
+
+    def broken(space: Space, *arguments: Any, **rest: Any) -> Any:
+        if space.provenance.split == "test":
+            raise ValueError("this space is odd")
+        return real(space, *arguments, **rest)
+
+    monkeypatch.setattr(measures, "measure_space", broken)
+    out, err = run(capsys, "study", frozen, "--out", tmp_path / "out", "--engine", "here", code=1)
+    assert "words" in out
+    (line,) = [line for line in err.splitlines() if line.startswith("closerlook: ")]
+    assert "1 of 3 cells failed, and 0 wait for them; the first: ValueError: this space is odd; see " in line
+    assert line.endswith("run the same command to try them again")
+    assert len(list((tmp_path / "out" / "failed").glob("*.json"))) == 1
+    assert "2 of 3 cells are there" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("nowhere.yaml",),
+            "plan nowhere.yaml cannot be read: No such file or directory; expected a YAML file or one of",
+        ),
+        (("default", "--task", "toy-poss"), "default has 3 problems: "),
+        (("default", "--encoder", "./nowhere"), "the plan has 1 problem: encoder ./nowhere: there is no such folder"),
+        (("default", "--device", "tpu"), "device: string should match pattern"),
+        (("paper-small",), "paper-small has "),
+        (("default", "--engine", "threads"), "engine 'threads' is unknown; expected here, processes or dask"),
+        (("default", "--engine", "dask"), "engine dask needs --scheduler ADDRESS"),
+        (("default", "--engine", "here", "--workers", "2"), "engine here works on one cell at a time"),
+        (("default", "--workers", "0"), "Invalid value for '--workers'"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys, arguments: tuple[str, ...], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert_refused(capsys, message, "study", *arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"), [(0.4, "0 s"), (89, "89 s"), (120, "2 min"), (5399, "90 min"), (9000, "2.5 h")]
+)
+def test_times_are_told_in_few_figures(seconds: float, told: str) -> None:
+    assert command.span(seconds) == told

@@ -1,0 +1,155 @@
+"""Studies made up for tests: a small one written by hand, and others of any shape with plain numbers."""
+
+import csv
+import json
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from closerlook.study.results import COLUMNS, MANIFEST, TABLE
+
+GOLDEN = Path(__file__).parent / "golden.csv"
+"""Written by hand; the tests' expectations are worked out from it by hand as well."""
+
+BLANK: dict[str, Any] = {
+    "study": "golden",
+    "seed": 0,
+    "epoch": 0.0,
+    "tuned_on": "",
+    "split": "train",
+    "label": None,
+    "other": None,
+    "value": None,
+    "ci_low": None,
+    "ci_high": None,
+    "n": None,
+    "text": None,
+    "cell": "cell",
+    "weights": "0123456789abcdef",
+    "version": "0",
+}
+
+
+def frame(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
+    """Rows as a study's table; what they leave out is blank."""
+    return pd.DataFrame([BLANK | row for row in rows], columns=list(COLUMNS)).astype(COLUMNS)
+
+
+def golden() -> pd.DataFrame:
+    with GOLDEN.open(encoding="utf-8") as stream:
+        lines = list(csv.DictReader(line for line in stream if not line.startswith("#")))
+    numbers = {"seed": int, "step": int, "layer": int, "value": float, "ci_low": float, "ci_high": float, "n": int}
+    rows = []
+    for line in lines:
+        given = {name: numbers.get(name, str)(text) for name, text in line.items() if text != ""}
+        rows.append({"tuned_on": "", **given, "last": line["last"] == "1"})
+    return frame(rows)
+
+
+def write_study(folder: Path, table: pd.DataFrame, manifest: dict[str, Any] | None = None) -> Path:
+    """A folder such as a study leaves behind."""
+    folder.mkdir(parents=True, exist_ok=True)
+    table.to_parquet(folder / TABLE, index=False)
+    if manifest is not None:
+        (folder / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+    return folder
+
+
+def made_up(
+    encoders: Sequence[str] = ("bert-tiny",),
+    tasks: dict[str, Sequence[str]] | None = None,
+    *,
+    steps: Sequence[int] = (0, 1, 10, 100),
+    layers: Sequence[int] = (0, 1, 2),
+    seeds: Sequence[int] = (0,),
+    word: str = "word",
+) -> pd.DataFrame:
+    """A whole study with numbers that mean nothing; steps: () leaves the encoders as they came."""
+    tasks = tasks or {"animals": ["cat", "dog", "eel"], "colours": ["red", "green", "blue", "grey"]}
+    rows: list[dict[str, Any]] = []
+    for encoder in encoders:
+        for task, labels in tasks.items():
+            start = {"encoder": encoder, "task": task, "step": 0, "last": False}
+            for layer in layers:
+                rows += _space(start | {"layer": layer}, labels, 1.0, word)
+            rows += _probed(start | {"layer": layers[-1]}, 0.8)
+            for seed in seeds if steps else ():
+                for at, step in enumerate(steps):
+                    end = step == steps[-1]
+                    place = start | {"tuned_on": task, "seed": seed, "step": step, "last": end}
+                    grown = 1 + at + 0.1 * seed
+                    for layer in layers:
+                        rows += _space(place | {"layer": layer}, labels, grown, word)
+                        rows += _compared(place | {"layer": layer}, labels, 1 - 0.1 * at * layer, grown)
+                        if end:
+                            rows += _paths(place | {"layer": layer}, labels, steps)
+                    if end:
+                        rows += _probed(place | {"layer": layers[-1]}, 0.9)
+    return frame(rows)
+
+
+def _space(place: dict[str, Any], labels: Sequence[str], grown: float, word: str) -> list[dict[str, Any]]:
+    m = len(labels)
+    rows = [
+        place | {"measure": measure, "value": value}
+        for measure, value in [
+            *(("n_points", 10.0 * m), ("n_labels", float(m)), ("n_clusters", m + 2.0 / grown), ("is_linear", 0.0)),
+            *(("n_conflicts", 0.0), ("n_undecided", 0.0), ("radius", 2.0 * grown)),
+            *(("mean_minimum_distance", grown), ("mean_relative_minimum_distance", grown / 2)),
+        ]
+    ]
+    for at, label in enumerate(labels):
+        near = labels[at - 1]
+        rows.append(place | {"measure": "label_clusters", "label": label, "value": 1.0, "n": 10})
+        for measure, value in (("minimum_distance", grown + at), ("relative_minimum_distance", (grown + at) / 2)):
+            rows.append(place | {"measure": measure, "label": label, "other": near, "value": value})
+        for there in range(at + 1, m):
+            apart = {"measure": "distance", "label": label, "other": labels[there], "value": grown + at + there}
+            rows.append(place | apart)
+    point = {"row": 3, "weight": 0.75, "word": word, "text": f"a {word} here"}
+    told = {"clusters": [0, 1], "sizes": [8, 2], "blocker": 2, "blocker_size": 10, "decided": True}
+    told |= {"points": [point], "blocker_points": [point | {"word": None, "text": None}]}
+    text = json.dumps(told, ensure_ascii=False)
+    return [*rows, place | {"measure": "blocker", "label": labels[0], "other": labels[-1], "n": 10, "text": text}]
+
+
+def _probed(place: dict[str, Any], value: float) -> list[dict[str, Any]]:
+    alike = place | {"measure": "similarity_train_test", "ci_low": 0.5, "ci_high": 1.0, "n": 3}
+    return [
+        place | {"split": "test", "measure": "accuracy", "value": value, "n": 50, "text": "32×32"},
+        place | {"split": "test", "measure": "accuracy_sd", "value": 0.01, "n": 5},
+        alike | {"value": 1.7 - value},
+    ]
+
+
+def _compared(place: dict[str, Any], labels: Sequence[str], alike: float, grown: float) -> list[dict[str, Any]]:
+    interval = {"ci_low": alike - 0.1, "ci_high": min(1.0, alike + 0.1), "n": len(labels)}
+    return [
+        place | {"measure": "similarity_original", "value": alike} | interval,
+        place | {"measure": "similarity_p_original", "value": 0.01, "n": 999},
+        place | {"measure": "labels_increased", "value": float(len(labels)) if grown > 1 else 0.0},
+        place | {"measure": "labels_decreased", "value": 0.0},
+        place | {"measure": "mean_distance_change", "value": grown - 1, "n": len(labels)},
+    ]
+
+
+def _paths(place: dict[str, Any], labels: Sequence[str], steps: Sequence[int]) -> list[dict[str, Any]]:
+    rows = [
+        place | {"measure": f"{what}_explained_{axis}", "value": 0.4} for what in ("paths", "shifts") for axis in "xy"
+    ]
+    for at, label in enumerate(labels):
+        for turn, step in enumerate(steps):
+            here = place | {"label": label, "step": step}
+            rows.append(here | {"measure": "centroid_x", "value": float(at + turn)})
+            rows.append(here | {"measure": "centroid_y", "value": float(at - turn * (at % 2))})
+        for measure, value in (("shift_x", 3.0 + at), ("shift_y", float(at % 3)), ("shift_length", 4.0 + at)):
+            rows.append(place | {"measure": measure, "label": label, "value": value})
+    return rows
+
+
+def browser() -> str | None:
+    """The path of a Chromium on this machine."""
+    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -1,0 +1,270 @@
+"""The page in a real Chromium: drawn, quiet, offline, and usable by pointer, keyboard and reader."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from closerlook.report import write_comparison, write_report
+from tests.report.studies import browser, golden, made_up, write_study
+from tests.report.test_page import HOSTILE, MANIFEST
+
+pytestmark = pytest.mark.skipif(browser() is None, reason="no Chromium on this machine")
+playwright = pytest.importorskip("playwright.sync_api")
+
+DRAWN = "[...document.querySelectorAll('.chart')].every(one => one.dataset.state === 'drawn')"
+IS_DRAWN = "one => one.querySelector('.chart').dataset.state === 'drawn'"
+MARKS = ".mark-symbol path, .mark-rect path, .mark-line path, .mark-rule line"
+FITS = """[...document.querySelectorAll('.chart')].every(one => one.dataset.state === 'drawn' &&
+    one.querySelector('svg').getBoundingClientRect().width <= one.clientWidth + 1 &&
+    one.scrollWidth <= one.clientWidth)"""
+LONG = "a very long label that goes on and on " * 6
+
+
+@dataclass
+class Visit:
+    """A page that is open, and what it complained about or asked for meanwhile."""
+
+    page: Any
+    problems: list[str] = field(default_factory=list)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=browser(), args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+STUDIES: dict[str, Callable[[], Any]] = {
+    "plain": lambda: made_up(seeds=(0, 1)),
+    "hostile": lambda: made_up(
+        [HOSTILE[0], HOSTILE[4]], {HOSTILE[1]: HOSTILE, HOSTILE[5]: HOSTILE[:3]}, word=HOSTILE[2], steps=(0, 9)
+    ),
+    "golden": golden,
+    "frozen": lambda: made_up(steps=()),
+    "one checkpoint": lambda: made_up(steps=(0, 50), tasks={"only": ["a", "b", "c"]}),
+    "sixty labels": lambda: made_up(tasks={"sixty": [f"label {at}" for at in range(60)]}, steps=(0, 9, 90)),
+    "long names": lambda: made_up([LONG], {LONG + str(at): [f"{LONG}{n}" for n in range(5)] for at in range(2)}),
+}
+
+
+class Pages:
+    """A page of each kind of study, made when first asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __getitem__(self, name: str) -> Path:
+        page = self.folder / name / "report.html"
+        if not page.exists():
+            manifest = MANIFEST if name == "plain" else None
+            write_report(write_study(page.parent, STUDIES[name](), manifest), figures=False)
+        return page
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
+    return Pages(tmp_path_factory.mktemp("pages"))
+
+
+def visit(chromium: Any, path: Path, width: int = 1280, **options: Any) -> Visit:
+    page = chromium.new_page(viewport={"width": width, "height": 900}, reduced_motion="reduce", **options)
+    here = Visit(page)
+    page.on("console", lambda message: here.problems.append(f"console: {message.text}"))
+    page.on("pageerror", lambda error: here.problems.append(f"error: {error}"))
+    page.on("dialog", lambda dialog: here.problems.append(f"dialog: {dialog.message}") or dialog.dismiss())
+    page.on("request", lambda request: _outside(here, request.url))
+    page.goto(path.as_uri())
+    return here
+
+
+def _outside(here: Visit, address: str) -> None:
+    if not address.startswith(("file:", "data:", "blob:")) or ("file:" in address and not address.endswith(".html")):
+        here.problems.append(f"request: {address}")
+
+
+def until(page: Any, expression: str, arg: Any = None) -> None:
+    """Wait for it; wait_for_function would evaluate text in the page, which the page's policy rightly forbids."""
+    for _ in range(400):
+        if page.evaluate(expression, arg):
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(f"never came true: {expression}")
+
+
+def draw_all(page: Any) -> None:
+    """Bring every chart into view, and wait until all are drawn."""
+    for chart in page.query_selector_all(".chart"):
+        chart.scroll_into_view_if_needed()
+    until(page, DRAWN)
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_chart_is_drawn_without_a_complaint_narrow_and_wide(chromium: Any, pages: Pages, name: str) -> None:
+    here = visit(chromium, pages[name], 400)
+    for width in (400, 1600):
+        here.page.set_viewport_size({"width": width, "height": 900})
+        draw_all(here.page)
+        until(here.page, FITS)
+        assert all(chart.query_selector(MARKS) for chart in here.page.query_selector_all(".chart"))
+        assert here.page.evaluate("document.documentElement.scrollWidth") <= width
+    assert here.problems == []
+    here.page.close()
+
+
+def test_every_choice_of_task_and_encoder_is_drawn(chromium: Any, pages: Pages) -> None:
+    here = visit(chromium, pages["hostile"])
+    for group in here.page.query_selector_all(".figures"):
+        group.scroll_into_view_if_needed()
+        for option in group.query_selector_all("[data-pick] input"):
+            option.evaluate("one => one.click()")
+            until(here.page, IS_DRAWN, group)
+            assert group.query_selector(MARKS) is not None
+        for select in group.query_selector_all("[data-pick] select"):
+            for option in select.query_selector_all("option"):
+                select.select_option(option.get_attribute("value"))
+                until(here.page, IS_DRAWN, group)
+                assert group.query_selector(MARKS) is not None
+    assert here.problems == []
+    here.page.close()
+
+
+def test_a_page_opens_in_under_two_seconds(chromium: Any, pages: Pages) -> None:
+    here = visit(chromium, pages["sixty labels"])
+    assert here.page.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd") < 2000
+    here.page.close()
+
+
+def test_a_tooltip_shows_names_as_text(chromium: Any, pages: Pages) -> None:
+    here = visit(chromium, pages["hostile"])
+    chart = here.page.query_selector("[data-kind=heat] .chart")
+    chart.scroll_into_view_if_needed()
+    until(here.page, "one => one.dataset.state === 'drawn'", chart)
+    seen = ""
+    for mark in chart.query_selector_all(".mark-rect path")[:12]:
+        mark.hover()
+        here.page.wait_for_selector("#vg-tooltip-element.visible")
+        seen += here.page.inner_text("#vg-tooltip-element")
+    assert "distance" in seen
+    assert HOSTILE[0] in seen
+    assert here.page.query_selector("#vg-tooltip-element script, #vg-tooltip-element img") is None
+    assert here.problems == []
+    here.page.close()
+
+
+def test_labels_are_shown_and_hidden_by_pointer_and_keyboard(chromium: Any, pages: Pages) -> None:
+    here = visit(chromium, pages["sixty labels"])
+    figure = here.page.query_selector("[data-kind=distances] figure")
+    figure.scroll_into_view_if_needed()
+    until(here.page, IS_DRAWN, figure)
+
+    def lines(n: int) -> None:
+        until(here.page, "([one, n]) => one.querySelectorAll('.mark-line path').length === n", [figure, n])
+
+    lines(6)
+    chips = figure.query_selector_all("[data-toggle]")
+    assert [chip.get_attribute("aria-pressed") for chip in chips].count("true") == 6
+    chips[0].click()
+    lines(5)
+    assert chips[0].get_attribute("aria-pressed") == "false"
+    chips[10].focus()
+    here.page.keyboard.press("Space")
+    lines(6)
+    figure.query_selector("[data-all]").click()
+    lines(60)
+    here.page.click("#theme")  # what is shown outlives drawing anew
+    until(here.page, IS_DRAWN, figure)
+    lines(60)
+    assert here.problems == []
+    here.page.close()
+
+
+def test_the_drill_down_shows_words_in_their_sentences(chromium: Any, pages: Pages) -> None:
+    here = visit(chromium, pages["golden"])
+    refusal = here.page.query_selector("#drill .refusals details")
+    assert refusal.query_selector("summary").inner_text() == (
+        "A clusters of 35 points and 5 points are kept apart by B (30 points)"
+    )
+    refusal.query_selector("summary").click()
+    assert "a cup of tea" in refusal.inner_text()
+    assert refusal.query_selector("mark").inner_text() == "of"
+    here.page.fill("#drill input", "nothing like it")
+    assert here.page.query_selector("#drill .refusals details") is None
+    here.page.fill("#drill input", "TEA")
+    assert here.page.query_selector("#drill .refusals details") is not None
+    assert here.problems == []
+    here.page.close()
+
+
+def test_hostile_words_stay_text_in_the_drill_down_and_in_tables(chromium: Any, pages: Pages) -> None:
+    here = visit(chromium, pages["hostile"])
+    draw_all(here.page)
+    here.page.click("#drill .refusals summary")
+    assert HOSTILE[2] in here.page.inner_text("#drill")
+    assert HOSTILE[0] in here.page.inner_text("#table-summary")
+    here.page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    here.page.wait_for_selector("[data-kind=heat] details.data table")
+    assert HOSTILE[1] in here.page.inner_text("[data-kind=heat] details.data table")
+    assert here.page.evaluate("document.querySelectorAll('main img, main script:not([type])').length") == 0
+    assert here.problems == []
+    here.page.close()
+
+
+def test_a_figure_gives_its_data_and_itself(chromium: Any, pages: Pages) -> None:
+    here = visit(chromium, pages["plain"])
+    draw_all(here.page)
+    for kind, start in (("csv", b'"label","step"'), ("svg", b"<svg"), ("png", b"\x89PNG")):
+        with here.page.expect_download() as waiting:
+            here.page.click(f"[data-kind=distances] [data-save={kind}]")
+        assert Path(waiting.value.path()).read_bytes().startswith(start)
+    here.page.close()
+
+
+def test_light_and_dark_are_both_readable(chromium: Any, pages: Pages) -> None:
+    here = visit(chromium, pages["plain"], color_scheme="dark")
+    draw_all(here.page)
+    background = "getComputedStyle(document.body).backgroundColor"
+    dark = here.page.evaluate(background)
+    here.page.click("#theme")
+    until(here.page, DRAWN)
+    assert here.page.evaluate(background) != dark
+    assert here.problems == []
+    here.page.close()
+
+
+def test_structure_for_screen_readers(chromium: Any, pages: Pages) -> None:
+    here = visit(chromium, pages["plain"])
+    draw_all(here.page)
+    count = "selector => document.querySelectorAll(selector).length"
+    assert here.page.evaluate(count, "h1") == 1
+    assert here.page.evaluate(count, "main") == 1
+    assert here.page.evaluate(count, "nav[aria-label]") == 1
+    assert here.page.evaluate(count, "table:not(:has(caption))") == 0
+    assert here.page.evaluate(count, "thead th:not([scope])") == 0
+    assert here.page.evaluate(count, ".chart:not([aria-label]), .chart[aria-label='']") == 0
+    levels = here.page.evaluate("[...document.querySelectorAll('h1,h2,h3,h4')].map(one => Number(one.tagName[1]))")
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+    named = "one.labels?.length || one.textContent.trim() || one.ariaLabel"
+    assert here.page.evaluate(f"[...document.querySelectorAll('button,select,input')].every(one => {named})")
+    ids = here.page.evaluate("[...document.querySelectorAll('[id]')].map(one => one.id)")
+    assert len(ids) == len(set(ids))
+    here.page.close()
+
+
+def test_two_studies_are_drawn_side_by_side(chromium: Any, pages: Pages) -> None:
+    both = write_comparison(pages["plain"].parent, pages["frozen"].parent, pages.folder / "comparison.html")
+    here = visit(chromium, both, 1600)
+    for chart in here.page.query_selector_all(".chart"):
+        chart.scroll_into_view_if_needed()
+    done = "one => one.dataset.state === 'drawn' || one.classList.contains('absent')"
+    until(here.page, f"[...document.querySelectorAll('.chart')].every({done})")
+    heat = here.page.query_selector("[data-kind=heat]")
+    assert len(heat.query_selector_all("figure svg")) == 2
+    assert "This study has no such figure." in here.page.inner_text("[data-kind=distances]")
+    assert here.problems == []
+    here.page.close()

@@ -1,0 +1,75 @@
+"""The commands on a study that has run."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.console import assert_refused, run
+from tests.report.studies import golden, made_up, write_study
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_study(tmp_path / "study", golden())
+
+
+def test_report_prints_the_path_of_the_page(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = run(capsys, "report", folder, "--no-figures")
+    assert out == f"{folder / 'report.html'}\n"
+    assert not (folder / "figures").exists()
+
+
+def test_report_as_json_has_the_verdicts(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = run(capsys, "report", folder, "--no-figures", "--json")
+    told = json.loads(out)
+    assert [one["verdict"] for one in told["findings"]] == ["mixed", "cannot tell", "holds", "mixed", "mixed"]
+
+
+def test_report_refuses_a_folder_without_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert_refused(capsys, "expected the folder of a study that has run", "report", tmp_path)
+
+
+def test_show_prints_every_table(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = run(capsys, "show", folder)
+    titles = ("The five findings", "Before → after", "Clusters, linearity", "How far labels", "Fine-tuned on one task")
+    assert all(title in out for title in (*titles, "Similarity to the original", "Beside the published values"))
+
+
+def test_show_writes_one_table_as_csv(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = run(capsys, "show", folder, "--table", "distances", "--format", "csv")
+    rows = list(csv.DictReader(out.splitlines()))
+    assert rows[0]["mean minimum distance change"] == "2.0"
+
+
+@pytest.mark.parametrize(("form", "part"), [("latex", r"\toprule"), ("markdown", "|:--|")])
+def test_show_writes_for_papers(folder: Path, capsys: pytest.CaptureFixture[str], form: str, part: str) -> None:
+    out, _ = run(capsys, "show", folder, "--format", form)
+    assert part in out
+
+
+def test_show_names_the_tables_there_are(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert_refused(
+        capsys, "this study has no table 'nothing'; it has encoders, tasks, findings", "show", folder, "-t", "nothing"
+    )
+
+
+def test_compare_studies_writes_one_page(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = write_study(tmp_path / "other", made_up())
+    out, _ = run(capsys, "compare-studies", folder, other, "--out", tmp_path / "both.html")
+    assert out == f"{tmp_path / 'both.html'}\n"
+    assert (tmp_path / "both.html").stat().st_size > 500_000
+
+
+def test_a_page_that_cannot_be_made_does_not_lose_the_study(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from closerlook.cli.study import _report
+
+    def broken(folder: Path) -> Path:
+        raise RuntimeError("no ink")
+
+    monkeypatch.setattr("closerlook.report.write_report", broken)
+    assert _report(folder) is None
+    assert "the page could not be made (RuntimeError: no ink); closerlook report" in capsys.readouterr().err

@@ -1,0 +1,209 @@
+"""The data behind every figure, worked out by hand from golden.csv; and the figures as files."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from closerlook.report.figures import Figure, draw
+from closerlook.report.figures.paths import closest_labels
+from closerlook.report.figures.similarity import layer_colours
+from closerlook.report.figures.style import compact
+from closerlook.report.writing import file_names, write_figures
+from closerlook.study.readings import Results, Run, arrange
+from tests.report.studies import frame, golden, made_up
+
+OWN = Run("bert-tiny", "ps-fxn", 0, "ps-fxn")
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    return arrange(golden())
+
+
+@pytest.fixture(scope="module")
+def figures(results: Results) -> dict[tuple[str, str], Figure]:
+    return {(figure.kind, figure.task): figure for figure in draw(results)}
+
+
+def rows(figure: Figure, *columns: str) -> list[tuple[object, ...]]:
+    return [tuple(row) for row in figure.data[list(columns)].itertuples(index=False)]
+
+
+def test_the_golden_table_has_these_figures(figures: dict[tuple[str, str], Figure]) -> None:
+    assert sorted(kind for kind, _ in figures) == sorted(
+        ["accuracy", "clusters", "distances", "paths", "shifts", "heat", "similarity", "similarity", "similarity"]
+    )
+
+
+def test_accuracy_and_similarity_before_and_after(figures: dict[tuple[str, str], Figure]) -> None:
+    found = rows(figures["accuracy", ""], "measure", "task", "state", "value", "low", "high")
+    assert found[:2] == [("accuracy", "ps-fxn", "before", 74, 73, 75), ("accuracy", "ps-fxn", "after", 75, 74, 76)]
+    assert ("similarity", "pos", "after", 0.7, 0.6, 0.74) in found
+    assert len(found) == 12
+
+
+def test_clusters_per_label(figures: dict[tuple[str, str], Figure]) -> None:
+    found = rows(figures["clusters", ""], "task", "state", "clusters", "labels", "value")
+    assert found[0] == ("ps-fxn", "before", 5, 3, 1.6667)
+    assert found[-1] == ("pos", "after", 6, 3, 2)
+
+
+def test_distances_along_the_updates(figures: dict[tuple[str, str], Figure]) -> None:
+    figure = figures["distances", "ps-fxn"]
+    assert rows(figure, "label", "step", "nearest", "distance", "relative", "change") == [
+        ("A", 0, "B", 1, 0.5, 0),
+        ("A", 10, "B", 2, 1, 1),
+        ("A", 20, "B", 4, 2, 3),
+        ("B", 0, "A", 1, 0.5, 0),
+        ("B", 10, "A", 1.5, 0.75, 0.5),
+        ("B", 20, "A", 1.25, 0.625, 0.25),
+        ("C", 0, "A", 2, 1, 0),
+        ("C", 10, "A", 2.5, 1.25, 0.5),
+        ("C", 20, "A", 2.5, 1.25, 0.5),
+    ]
+    assert [(toggle.name, toggle.on, toggle.remark) for toggle in figure.toggles] == [
+        ("A", True, "+3.00"),
+        ("C", True, "+0.50"),
+        ("B", True, "+0.25"),
+    ]
+
+
+def test_only_the_three_that_gain_most_and_least_are_shown_first() -> None:
+    labels = [f"label {at}" for at in range(9)]
+    table = made_up(tasks={"many": labels})
+    at_last = (table.measure == "minimum_distance") & (table.step == 100)
+    table.loc[at_last, "value"] = [float(at) * 10 for at in range(9)] * (at_last.sum() // 9)
+    figure = next(one for one in draw(arrange(table)) if one.kind == "distances")
+    assert [toggle.name for toggle in figure.toggles if toggle.on] == [labels[at] for at in (8, 7, 6, 2, 1, 0)]
+    assert len(figure.toggles) == 9
+
+
+def test_heat_map_holds_each_pair_both_ways_before_and_after(figures: dict[tuple[str, str], Figure]) -> None:
+    found = rows(figures["heat", "ps-fxn"], "state", "label", "other", "distance")
+    assert len(found) == 12
+    assert ("before", "C", "B", 3) in found
+    assert ("after", "B", "C", 2.5) in found
+    assert "Closest after fine-tuning: B and C, 2.50 apart." in figures["heat", "ps-fxn"].alt
+
+
+def test_paths_of_centroids_at_the_first_and_last_layer(figures: dict[tuple[str, str], Figure]) -> None:
+    figure = figures["paths", "ps-fxn"]
+    assert rows(figure, "layer", "label", "step", "x", "y", "end")[:2] == [
+        (1, "A", 0, 0, 0, "start"),
+        (1, "A", 20, 1, -1, "end"),
+    ]
+    assert (2, "C", 20, 4, 0, "end") in rows(figure, "layer", "label", "step", "x", "y", "end")
+    assert "layer 1: 75%; layer 2: 75%" in figure.caption
+
+
+def test_the_three_closest_labels_are_those_with_the_smallest_triangle() -> None:
+    apart = {"AB": 1.0, "AC": 9.0, "AD": 9.0, "BC": 2.0, "BD": 2.5, "CD": 1.5}
+    place = {"encoder": "bert-tiny", "task": "ps-fxn", "layer": 2, "step": 0, "last": False}
+    table = frame(place | {"measure": "distance", "label": a, "other": b, "value": v} for (a, b), v in apart.items())
+    start = frame([place | {"measure": "n_clusters", "value": 4.0}])
+    import pandas as pd
+
+    results = arrange(pd.concat([table, start]))
+    assert closest_labels(results, OWN, list("ABCD")) == ["B", "C", "D"]  # 2 + 2.5 + 1.5
+
+
+def test_shifts_point_to_the_right_and_keep_their_length(figures: dict[tuple[str, str], Figure]) -> None:
+    assert rows(figures["shifts", "ps-fxn"], "layer", "label", "x", "y", "length") == [
+        (1, "A", 1, 0, 3),
+        (1, "B", 2, 1, 3),
+        (1, "C", 3, 2, 3),
+        (2, "A", 2, 0, 6),
+        (2, "B", 4, 2, 6),
+        (2, "C", 6, 4, 6),
+    ]
+
+
+def test_similarity_to_the_original_along_the_updates(figures: dict[tuple[str, str], Figure]) -> None:
+    figure = figures["similarity", "ps-fxn"]
+    assert rows(figure, "layer", "step", "similarity", "low", "high", "p", "n") == [
+        (0, 20, 0.99, 0.89, 1, 0.01, 3),
+        (1, 20, 0.9, 0.8, 1, 0.01, 3),
+        (2, 0, 1, 0.9, 1, 0.01, 3),
+        (2, 10, 0.7, 0.6, 1, 0.01, 3),
+        (2, 20, 0.5, 0.4, 1, 0.01, 3),
+    ]
+    assert "Some layers were looked at only at the start and the end." in figure.caption
+
+
+def test_seeds_are_averaged_with_their_range() -> None:
+    figure = next(one for one in draw(arrange(made_up(seeds=(0, 5)))) if one.kind == "distances")
+    last = figure.data[(figure.data.label == "cat") & (figure.data.step == 100)].iloc[0]
+    assert (last.low, last.distance, last.high) == (4.0, 4.25, 4.5)
+    assert "mean of 2 seeds" in figure.caption
+
+
+def test_every_layer_has_a_colour_of_its_own() -> None:
+    assert len(set(layer_colours(25))) == 25
+    assert len(layer_colours(1)) == 1
+
+
+def test_numbers_keep_five_digits() -> None:
+    import pandas as pd
+
+    found = compact(pd.DataFrame({"x": [123456.7, 0.000123456, 0.0, float("nan"), -2.0]})).x
+    assert found.tolist()[:3] == [123460.0, 0.00012346, 0.0]
+    assert found.isna().tolist() == [False, False, False, True, False]
+
+
+def test_each_figure_is_written_as_svg_png_pdf_and_csv(results: Results, tmp_path: Path) -> None:
+    figures = [figure for figure in draw(results) if figure.kind in {"distances", "accuracy"}]
+    written = write_figures(figures, tmp_path)
+    assert sorted(path.suffix for path in written) == [".csv"] * 2 + [".pdf"] * 2 + [".png"] * 2 + [".svg"] * 2
+    heads = {path.suffix: path.read_bytes()[:4] for path in written}
+    assert (heads[".png"], heads[".pdf"], heads[".svg"]) == (b"\x89PNG", b"%PDF", b"<svg")
+    svg = (tmp_path / "distances_bert-tiny_ps-fxn.svg").read_text()
+    assert "Distance to the nearest other label: bert-tiny on ps-fxn" in svg
+    assert "3 labels" in svg
+    first = (tmp_path / "distances_bert-tiny_ps-fxn.csv").read_text().splitlines()[0]
+    assert first == "label,step,nearest,distance,low,high,relative,change,group"
+
+
+def test_hostile_names_are_text_in_svg_files(tmp_path: Path) -> None:
+    table = made_up(encoders=["<script>alert(1)</script>"], tasks={"../t": ["<img src=x onerror=alert(1)>", "b", "c"]})
+    figures = [figure for figure in draw(arrange(table)) if figure.kind in {"heat", "distances"}]
+    written = write_figures(figures, tmp_path / "figures")
+    assert {path.parent for path in written} == {tmp_path / "figures"}
+    for path in written:
+        if path.suffix == ".svg":
+            text = path.read_text()
+            assert "<script" not in text
+            assert "<img" not in text
+
+
+def test_file_names_are_plain_and_different() -> None:
+    tables = [made_up(encoders=["a/b"], tasks={"x y": list("abc"), "x:y": list("abc"), "日本": list("abc")})]
+    names = file_names([figure for figure in draw(arrange(tables[0])) if figure.kind == "heat"])
+    assert names == ["heat_a-b_x-y", "heat_a-b_x-y~2", "heat_a-b_日本"]
+
+
+def test_names_stand_in_data_and_scales_never_in_expressions() -> None:
+    """Vega writes sort orders and conditions into code of its own; a line separator in a label would break it."""
+    table = made_up(["odd encoder"], {"odd task": ["odd \u2028 one", "odd two", "odd three", "odd four"]})
+    for figure in draw(arrange(table)):
+        for key, value in _texts(figure.specification() | {"datasets": {}}):
+            assert "odd" not in value or key in {"domain", "values", "value", "description"}, (key, value)
+
+
+def _texts(part: object, key: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(part, str):
+        yield key, part
+    elif isinstance(part, dict):
+        for name, one in part.items():
+            yield from _texts(one, name)
+    elif isinstance(part, list):
+        for one in part:
+            yield from _texts(one, key)
+
+
+def test_specifications_hold_all_their_data(figures: dict[tuple[str, str], Figure]) -> None:
+    for figure in figures.values():
+        spec = figure.specification()
+        assert len(spec["datasets"]["rows"]) == len(figure.data)
+        json.dumps(spec, allow_nan=False)

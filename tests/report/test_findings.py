@@ -1,0 +1,123 @@
+"""The verdicts, worked out by hand from golden.csv and from the paper's own table."""
+
+import csv
+from importlib import resources
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from closerlook.study.findings import Answer, Finding, judge, share_interval, weigh
+from closerlook.study.readings import Run
+from tests.report.studies import frame, golden, made_up
+
+
+@pytest.fixture(scope="module")
+def found() -> list[Finding]:
+    return judge(golden())
+
+
+@pytest.mark.parametrize(
+    ("number", "verdict", "counts"),
+    [
+        *((1, "mixed", (2, 1, 0)), (2, "cannot tell", (1, 1, 1)), (3, "holds", (3, 0, 0))),
+        *((4, "mixed", (2, 1, 0)), (5, "mixed", (1, 2, 0))),
+    ],
+)
+def test_each_finding_counts_the_fine_tunings_of_the_golden_table(
+    found: list[Finding], number: int, verdict: str, counts: tuple[int, int, int]
+) -> None:
+    one = found[number - 1]
+    assert (one.number, one.verdict) == (number, verdict)
+    assert (one.speaks_for, one.speaks_against, one.silent) == counts
+
+
+def test_sentences_say_counts_and_uncertainty(found: list[Finding]) -> None:
+    assert found[0].sentence == (
+        "Train and test become less alike in 2 of 3 fine-tunings, and accuracy is lost in 1; 2 speak for it and 1 "
+        "against (95% interval of the share for: 9% to 99%)."
+    )
+    assert "3 are needed for a verdict" in found[1].sentence
+    assert "in units of the space's RMS radius the mean grows in 2 of 3" in found[2].sentence
+    assert "an opposed task brings most labels closer in 1 of 2" in found[3].sentence
+
+
+def test_every_finding_says_its_rule(found: list[Finding]) -> None:
+    assert all(one.rule.startswith("For: ") and "At least three quarters for: holds." in one.rule for one in found)
+
+
+def test_answers_say_why(found: list[Finding]) -> None:
+    whys = {answer.run.task: answer.why for answer in found[0].answers}
+    assert whys["ps-fxn"] == "similarity falls from 0.80 to 0.60"
+    assert whys["ps-role"] == "similarity does not fall from 0.70 to 0.72, and accuracy is lost"
+    assert {answer.run.task: answer.why for answer in found[1].answers}[
+        "ps-role"
+    ] == "3 clusters for 3 labels from the start"
+
+
+@pytest.mark.parametrize(
+    ("speaks_for", "speaks_against", "verdict"),
+    [
+        (2, 0, "cannot tell"),
+        (3, 0, "holds"),
+        (3, 1, "holds"),
+        (2, 1, "mixed"),
+        (1, 3, "fails"),
+        (0, 3, "fails"),
+        (2, 2, "mixed"),
+    ],
+)
+def test_three_quarters_decide(speaks_for: int, speaks_against: int, verdict: str) -> None:
+    run = Run("e", "t", 0, "t")
+    answers = (
+        [Answer(run, True, "")] * speaks_for + [Answer(run, False, "")] * speaks_against + [Answer(run, None, "")] * 9
+    )
+    assert weigh(answers) == verdict
+
+
+def test_the_interval_is_that_of_clopper_and_pearson() -> None:
+    assert share_interval(5, 5) == pytest.approx((0.478, 1.0), abs=5e-4)  # 0.025 ** (1 / 5)
+    assert share_interval(0, 5) == pytest.approx((0.0, 0.522), abs=5e-4)
+    assert share_interval(8, 10) == pytest.approx((0.444, 0.975), abs=5e-4)  # a usual textbook example
+
+
+def test_a_frozen_study_cannot_tell_anything() -> None:
+    found = judge(made_up(steps=()))
+    assert {one.verdict for one in found} == {"cannot tell"}
+    assert all(one.sentence.startswith("Cannot tell: ") for one in found)
+
+
+def test_a_related_task_alone_does_not_make_finding_4_hold() -> None:
+    rows = golden()
+    extra = rows[(rows.tuned_on == "ps-role") & (rows.task == "ps-fxn")]
+    seeds = [extra.assign(seed=seed) for seed in (1, 2)]
+    found = judge(pd.concat([rows[rows.tuned_on != "pos"], *seeds]))[3]
+    assert (found.speaks_for, found.speaks_against, found.verdict) == (3, 0, "cannot tell")
+    assert "no opposed task was tried" in found.sentence
+
+
+def paper_table() -> pd.DataFrame:
+    """Table 7 as if a study had measured it."""
+    text = resources.files("closerlook.report").joinpath("paper", "table7_probing.csv").read_text()
+    rows: list[dict[str, Any]] = []
+    for line in csv.DictReader(text.splitlines()):
+        tuned = line["state"] == "fine-tuned"
+        place = {"encoder": line["encoder"], "task": line["task"], "layer": 2, "step": 5 * tuned, "last": tuned}
+        place |= {"tuned_on": line["task"] if tuned else ""}
+        labels = {"pos": 17, "dep": 46, "ps-fxn": 40, "ps-role": 46, "trec-50": 50}[line["task"]]
+        rows.append(place | {"split": "test", "measure": "accuracy", "value": float(line["accuracy"]) / 100})
+        rows.append(place | {"split": "test", "measure": "accuracy_sd", "value": float(line["accuracy_std"]) / 100})
+        rows.append(place | {"measure": "n_clusters", "value": float(line["clusters"])})
+        rows.append(place | {"measure": "n_labels", "value": float(labels)})
+        if line["train_test_spatial_similarity"]:
+            value = float(line["train_test_spatial_similarity"])
+            rows.append(place | {"measure": "similarity_train_test", "value": value})
+    return frame(rows)
+
+
+def test_the_published_table_gives_the_published_findings() -> None:
+    first, second, *_ = judge(paper_table())
+    assert first.verdict == "holds"
+    assert [(a.run.encoder, a.run.task) for a in first.answers if "harmed" in a.signs] == [("bert-small", "ps-fxn")]
+    assert [(a.run.encoder, a.run.task) for a in first.answers if a.holds is False] == [("bert-small", "ps-fxn")]
+    assert (second.verdict, second.speaks_against) == ("holds", 0)

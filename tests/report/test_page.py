@@ -1,0 +1,220 @@
+"""The page as a file: no word breaks out of it, nothing asks the network, and any study gives one that makes sense."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from closerlook.errors import InputError
+from closerlook.report import write_comparison, write_report
+from closerlook.report.blockers import blocked_spaces
+from closerlook.report.embedding import pack, runtime, safe_script, script_json
+from closerlook.report.page import make_page
+from closerlook.report.writing import open_results
+from closerlook.study.findings import judge_results
+from closerlook.study.readings import arrange
+from closerlook.study.results import load_results
+from tests.report.studies import frame, golden, made_up, write_study
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "\"><img src=x onerror=alert('x')>",
+    "</script><script>alert(2)</script>",
+    "<!-- --> & &amp; \u2028 ' `",
+    "שלום עולם",
+    "🦊🇧🇪",
+    "{{ 7 * 7 }} ${1}",
+]
+MANIFEST: dict[str, Any] = {
+    "study": "made up",
+    "version": "0.1.0",
+    "seconds": 3725.0,
+    "plan": {"seeds": [0], "tasks": ["animals", "colours"], "cross": [{"tuned": "animals", "probed": "colours"}]},
+    "encoders": {
+        "bert-tiny": {"name": "bert-tiny", "weights": "f" * 32, "layers": 2, "width": 128, "parameters": 4385920}
+    },
+    "tasks": {"animals": {"unit": "token", "labels": ["cat", "dog", "eel"], "examples": {"train": 30, "test": 9}}},
+    "settings": {"bert-tiny on animals": {"epochs": 3.0, "learning_rate": 0.001, "batch_size": 8, "snapshots": "log"}},
+    "hardware": {"processor": "a processor", "cores": 2, "memory_bytes": 8e9},
+    "packages": {"torch": "2.0"},
+    "kinds": {"tune": {"cells": 2, "seconds": 60.0, "cpu_seconds": 90.0}},
+    "failed": [{"key": "k", "title": "classify <b>x</b>", "error": "WorkError: out of <memory>"}],
+    "blocked": 4,
+}
+
+
+class Reader(HTMLParser):
+    """The elements of a page as a browser would see them, the text outside scripts, and the scripts."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text, self.scripts, self._open = "", [""], ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._open = tag if tag in {"script", "style"} else ""
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "script":
+            self.scripts.append("")
+        self._open = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._open == "script":
+            self.scripts[-1] += data
+        elif self._open != "style":
+            self.text += data
+
+
+def page_of(folder: Path, table: Any, manifest: dict[str, Any] | None = None) -> Reader:
+    return Reader(write_report(write_study(folder, table, manifest), figures=False).read_text(encoding="utf-8"))
+
+
+def text_of(table: Any, manifest: dict[str, Any] | None = None) -> str:
+    """What a page says, its figures left out."""
+    results = arrange(table, manifest)
+    return Reader(make_page(results, judge_results(results), [])).text
+
+
+def test_a_page_is_one_file_that_lets_in_its_own_scripts_only(tmp_path: Path) -> None:
+    page = page_of(tmp_path, golden())
+    policy = next(attributes["content"] for tag, attributes in page.tags if attributes.get("http-equiv"))
+    assert policy is not None
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe-eval" not in policy
+    assert "http" not in policy
+    outside = [value for _, attributes in page.tags for name, value in attributes.items() if name in {"src", "href"}]
+    assert all(value and value.startswith(("#", "data:")) for value in outside)
+
+
+def test_a_page_is_small(tmp_path: Path) -> None:
+    page = write_report(write_study(tmp_path, made_up()), figures=False)
+    assert page.stat().st_size < 1.5e6
+
+
+def test_words_cannot_break_out_of_the_page(tmp_path: Path) -> None:
+    plain = page_of(tmp_path / "plain", made_up(["e"], {"t": [f"label {at}" for at in range(len(HOSTILE))]}))
+    table = made_up([HOSTILE[0]], {HOSTILE[1]: HOSTILE}, word=HOSTILE[2])
+    hostile = page_of(tmp_path / "hostile", table)
+    assert [tag for tag, _ in hostile.tags] == [tag for tag, _ in plain.tags]
+    assert all(word in hostile.text for word in HOSTILE[:2])
+    specs = [script for script in hostile.scripts if script.startswith("{")]
+    labels = {row for spec in specs for row in json.loads(spec)["datasets"]["rows"].get("label", {}).get("texts", [])}
+    assert set(HOSTILE) <= labels
+
+
+def test_json_in_a_script_has_no_markup_left() -> None:
+    text = str(script_json({"words": HOSTILE}))
+    assert not re.search("[<>&\u2028\u2029]", text)
+    assert json.loads(text) == {"words": HOSTILE}
+
+
+def test_scripts_cannot_end_early() -> None:
+    assert safe_script("'</script>' + '<!--'") == "'<\\/script>' + '<\\!--'"
+    assert "</script" not in runtime()
+    assert "<!--" not in runtime()
+
+
+def test_packed_data_comes_back_the_same() -> None:
+    rows = [{"label": "a", "x": 1.5, "n": None}, {"label": "b", "x": None, "n": 2}, {"label": "a", "x": 0.0, "n": 1}]
+    packed = pack({"mark": "point", "datasets": {"rows": rows}})["datasets"]["rows"]
+    assert packed == {"label": {"texts": ["a", "b"], "at": [0, 1, 0]}, "x": [1.5, None, 0.0], "n": [None, 2, 1]}
+
+
+def test_what_was_run_is_told() -> None:
+    text = text_of(made_up(), MANIFEST)
+    for part in ("1 h 2 min", "4.4 M", "ffffffffffff", "animals → colours", "a processor", "8 GB", "0.001"):
+        assert part in text
+
+
+def test_failed_cells_are_told_and_escaped(tmp_path: Path) -> None:
+    page = page_of(tmp_path, made_up(), MANIFEST)
+    assert "1 cell failed; what they would have measured is missing. They keep 4 other cells waiting." in page.text
+    assert "classify <b>x</b>" in page.text
+    assert "b" not in {tag for tag, _ in page.tags}
+
+
+def test_a_frozen_study_says_that_nothing_was_tuned() -> None:
+    text = text_of(made_up(steps=()))
+    assert "Nothing was fine-tuned: there is no 'after', and no finding can be judged." in text
+    assert "bert-tiny on 2 tasks, without fine-tuning" in text
+
+
+def test_one_checkpoint_says_that_lines_have_two_points() -> None:
+    assert "only at the start and the end: lines have two points" in text_of(made_up(steps=(0, 9)))
+
+
+def test_a_single_task_says_what_is_missing() -> None:
+    text = text_of(made_up(tasks={"animals": ["cat", "dog", "eel"]}))
+    assert "No encoder was looked at on a task it was not tuned on" in text
+    assert "How fine-tuning changed bert-tiny on animals" in text
+
+
+@pytest.mark.parametrize("measure", ["accuracy", "minimum_distance", "similarity_train_test"])
+def test_a_measure_that_is_missing_is_told(measure: str) -> None:
+    table = made_up()
+    told = {"accuracy": "there are no accuracies", "minimum_distance": "Label distances were not measured"}
+    text = text_of(table[table.measure != measure])
+    assert told.get(measure, "The similarity of train and test was not measured.") in text
+
+
+def test_an_empty_table_still_gives_a_page() -> None:
+    assert "so there is nothing to show" in text_of(frame([]))
+
+
+def test_a_fine_tuning_without_its_end_counts_as_not_tuned() -> None:
+    table = made_up()
+    text = text_of(table[~((table.tuned_on == "animals") & table["last"])])
+    assert "Not fine-tuned, or not to the end: bert-tiny on animals." in text
+
+
+def test_a_start_that_is_missing_is_taken_from_step_0() -> None:
+    table = made_up()
+    results = arrange(table[~((table.tuned_on == "") & (table.measure == "mean_minimum_distance"))])
+    found = results.before("mean_minimum_distance", "bert-tiny", "animals")
+    assert found is not None
+    assert found.value == 1.0
+
+
+def test_refusals_come_from_both_ends_last_layer_first() -> None:
+    spaces, left_out = blocked_spaces(arrange(golden()))
+    assert left_out == 0
+    assert [(one["task"], one["state"], one["layer"], one["clusters"], one["labels"]) for one in spaces] == [
+        ("ps-fxn", "before", 2, 5, 3)
+    ]
+    refusal = spaces[0]["refusals"][0]
+    assert (refusal["label"], refusal["other"], refusal["sizes"], refusal["blocker_size"]) == ("A", "B", [35, 5], 30)
+    assert refusal["points"][0]["text"] == "a cup of tea"
+
+
+def test_refusals_that_have_no_room_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("closerlook.report.blockers.MOST_BYTES", 1)
+    spaces, left_out = blocked_spaces(arrange(made_up()))
+    assert (len(spaces), left_out) == (1, 11)  # 2 tasks, 3 layers, before and after
+
+
+def test_a_table_read_back_from_csv_gives_the_same_page(tmp_path: Path) -> None:
+    golden().to_csv(tmp_path / "results.csv", index=False)
+    assert text_of(load_results(tmp_path / "results.csv")) == text_of(golden())
+
+
+def test_a_broken_manifest_is_an_error_in_one_line(tmp_path: Path) -> None:
+    folder = write_study(tmp_path, golden())
+    (folder / "manifest.json").write_text("{")
+    with pytest.raises(InputError, match="manifest.json cannot be read: .*; expected the manifest that a study writes"):
+        open_results(folder)
+
+
+def test_two_studies_side_by_side(tmp_path: Path) -> None:
+    first = write_study(tmp_path / "first", made_up(), MANIFEST | {"plan": {"seeds": [0]}})
+    second = write_study(tmp_path / "second", made_up(steps=()), MANIFEST | {"plan": {"seeds": [1]}})
+    text = Reader(write_comparison(first, second, tmp_path / "both.html").read_text()).text
+    assert "A: made up (first)" in text
+    assert "B does not have" in text
+    assert "What differs" in text
+    assert "Nothing was fine-tuned" in text

@@ -1,0 +1,186 @@
+"""The numbers in every table, worked out by hand from golden.csv."""
+
+import pytest
+
+from closerlook.report import facts, probing, published
+from closerlook.report.printing import to_csv, to_latex, to_markdown
+from closerlook.report.tables import Column, Measured, Table, over_seeds, show_value
+from closerlook.study.readings import Reading, Results, arrange
+from tests.report.studies import golden, made_up
+from tests.report.test_findings import paper_table
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    return arrange(golden())
+
+
+def shown(table: Table) -> list[list[str]]:
+    return table.shown()
+
+
+def test_the_summary_shows_each_measure_before_and_after(results: Results) -> None:
+    table = probing.summary_table(results)
+    assert table.titles() == ["encoder", "measure", "ps-fxn", "ps-role", "pos"]
+    assert shown(table) == [
+        ["bert-tiny", "accuracy, %", "74.0 → 75.0", "58.0 → 50.0", "90.0 → 92.0"],
+        ["bert-tiny", "train–test similarity", "0.80 → 0.60", "0.70 → 0.72", "0.95 → 0.70"],
+        ["bert-tiny", "clusters", "5 → 3* (3)", "3* → 3* (3)", "4 → 6 (3)"],
+        ["bert-tiny", "mean minimum distance", "1.00 → 3.00", "2.00 → 2.50", "1.50 → 4.00"],
+        ["bert-tiny", "the same in RMS radii", "0.500 → 0.600", "0.500 → 0.400", "0.300 → 0.800"],
+    ]
+
+
+def test_accuracy_and_similarity_with_exceptions_marked(results: Results) -> None:
+    table = probing.accuracy_table(results)
+    assert table.titles()[2:6] == ["n", "accuracy, % before", "accuracy, % after", "accuracy, % change"]
+    assert [row[1:] for row in shown(table)] == [
+        [
+            *("ps-fxn", "457", "74.00 ± 1.00", "75.00 ± 1.00", "+1.00"),
+            *("0.80 [0.70, 0.84]", "0.60 [0.50, 0.64]", "−0.20", "a space is not linearly separable"),
+        ],
+        [
+            *("ps-role", "457", "58.00 ± 1.00", "50.00 ± 2.00", "−8.00"),
+            *("0.70 [0.60, 0.74]", "0.72 [0.62, 0.76]", "+0.02"),
+            "exception: accuracy is lost; exception: similarity does not fall",
+        ],
+        [
+            *("pos", "4,323", "90.00 ± 0.20", "92.00 ± 0.20", "+2.00"),
+            *("0.95 [0.85, 0.99]", "0.70 [0.60, 0.74]", "−0.25", ""),
+        ],
+    ]
+
+
+def test_clusters_linearity_and_best_probe(results: Results) -> None:
+    assert [row[1:] for row in shown(probing.clusters_table(results))] == [
+        ["ps-fxn", "100", "3", "5", "3", "no", "yes", "256×256", "64×32", ""],
+        ["ps-role", "100", "3", "3", "3", "yes", "yes", "256×64", "32×32", ""],
+        ["pos", "100", "3", "4", "6", "no", "no", "256×64", "64×64", "conflicts: 1 → 1"],
+    ]
+
+
+def test_distances_raw_and_relative(results: Results) -> None:
+    assert [row[1:] for row in shown(probing.distance_table(results))] == [
+        ["ps-fxn", "1.00", "3.00", "+2.00", "0.500", "0.600", "+0.100", "3", "0"],
+        ["ps-role", "2.00", "2.50", "+0.50", "0.500", "0.400", "−0.100", "2", "1"],
+        ["pos", "1.50", "4.00", "+2.50", "0.300", "0.800", "+0.500", "3", "0"],
+    ]
+
+
+def test_the_cross_task_table_has_all_pairs_and_the_own_task_beside(results: Results) -> None:
+    assert [row[1:] for row in shown(probing.cross_table(results))] == [
+        ["ps-fxn", "not fine-tuned", "", "–", "–", "–", "–", "74.00 ± 1.00"],
+        ["ps-fxn", "ps-fxn", "own", "3", "0", "+2.00", "+0.100", "75.00 ± 1.00"],
+        ["ps-fxn", "ps-role", "related", "2", "1", "+0.50", "+0.050", "73.00 ± 1.00"],
+        ["ps-fxn", "pos", "opposed", "0", "3", "−0.25", "−0.100", "70.00 ± 1.00"],
+        ["ps-role", "not fine-tuned", "", "–", "–", "–", "–", "58.00 ± 1.00"],
+        ["ps-role", "ps-role", "own", "2", "1", "+0.50", "−0.100", "50.00 ± 2.00"],
+        ["ps-role", "pos", "opposed", "2", "1", "+0.12", "0.000", "55.00 ± 1.00"],
+    ]
+
+
+def test_similarity_by_layer(results: Results) -> None:
+    table = probing.layers_table(results)
+    assert table.titles() == ["encoder", "task", "layer 0", "layer 1", "layer 2"]
+    assert shown(table)[0] == ["bert-tiny", "ps-fxn", "0.99 [0.89, 1.00]", "0.90 [0.80, 1.00]", "0.50 [0.40, 1.00]"]
+
+
+def test_published_values_stand_beside_ours_with_the_difference(results: Results) -> None:
+    rows = [row[1:] for row in shown(published.published_accuracy(results))]
+    weights = "bert-tiny (weights 01234567)"
+    assert rows[0] == [
+        "ps-fxn",
+        "original",
+        "74.00 ± 1.00",
+        "74.14 ± 1.42",
+        "−0.14",
+        "0.80 [0.70, 0.84]",
+        "–",
+        "–",
+        weights,
+    ]
+    assert rows[1][2:] == ["75.00 ± 1.00", "74.40 ± 0.68", "+0.60", "0.60 [0.50, 0.64]", "0.72", "−0.12", weights]
+    clusters = [row[1:] for row in shown(published.published_clusters(results))]
+    assert clusters[0] == ["ps-fxn", "original", "5", "402", "−397", "no", "no", "256×256", "256×256", weights]
+    assert not published.published_cross(results)  # the paper's Table 5 is of bert-base
+
+
+def test_the_cross_task_table_of_bert_base_meets_table_5() -> None:
+    table = golden().assign(encoder="google-bert/bert-base-uncased")
+    rows = [row[1:-1] for row in shown(published.published_cross(arrange(table)))]
+    assert rows == [
+        ["ps-fxn", "not fine-tuned", "–", "–", "–", "–", "–", "74.00", "87.75", "−13.75"],
+        ["ps-fxn", "ps-fxn", "3", "40", "2.00", "5.29", "−3.29", "75.00", "89.58", "−14.58"],
+        ["ps-fxn", "ps-role", "2", "27", "0.50", "1.02", "−0.52", "73.00", "88.53", "−15.53"],
+        ["ps-fxn", "pos", "0", "0", "−0.25", "−1.68", "+1.43", "70.00", "83.24", "−13.24"],
+    ]
+
+
+def test_the_published_table_differs_from_itself_by_nothing() -> None:
+    table = published.published_accuracy(arrange(paper_table()))
+    assert len(table.rows) == 50
+    assert all(abs(row[5]) < 1e-9 for row in table.rows if isinstance(row[5], float))
+
+
+@pytest.mark.parametrize(
+    ("encoder", "name"),
+    [
+        ("bert-tiny", "bert-tiny"),
+        ("google/bert_uncased_L-4_H-256_A-4", "bert-mini"),
+        ("google/bert_uncased_L-4_H-512_A-8@abc", "bert-small"),
+        ("google-bert/bert-base-uncased", "bert-base"),
+        ("random:bert-tiny", "random:bert-tiny"),
+        ("roberta-base", "roberta-base"),
+    ],
+)
+def test_the_papers_encoders_are_known_by_their_hub_ids(encoder: str, name: str) -> None:
+    assert published.paper_name(encoder) == name
+
+
+def test_random_weights_are_never_put_beside_the_paper() -> None:
+    table = golden().assign(encoder="random:bert-tiny")
+    assert not published.published_accuracy(arrange(table))
+
+
+def test_several_seeds_give_mean_and_deviation() -> None:
+    assert over_seeds([Reading(1.0), Reading(2.0), None]) == Measured(1.5, sd=0.5**0.5)
+    assert over_seeds([Reading(1.0, 0.5, 1.5)]) == Measured(1.0, None, 0.5, 1.5)
+    assert over_seeds([Reading(1.0, 0.5, 1.5)], [Reading(0.1)]) == Measured(1.0, 0.1)
+    assert over_seeds([None]) is None
+
+
+def test_two_seeds_share_a_line_in_each_table() -> None:
+    results = arrange(made_up(seeds=(0, 5)))
+    table = probing.distance_table(results)
+    assert len(table.rows) == 2
+    assert shown(table)[0][3] == "4.25 ± 0.35"  # 4.0 and 4.5
+
+
+@pytest.mark.parametrize(
+    ("value", "column", "text"),
+    [
+        (None, Column("x"), "–"),
+        (float("nan"), Column("x"), "–"),
+        (1234567, Column("x"), "1,234,567"),
+        (-0.001, Column("x", signed=True), "0.00"),
+        (True, Column("x"), "yes"),
+        ("<b>", Column("x"), "<b>"),
+    ],
+)
+def test_values_are_shown_plainly(value: object, column: Column, text: str) -> None:
+    assert show_value(value, column) == text  # type: ignore[arg-type]
+
+
+def test_the_same_table_as_markdown_latex_and_csv() -> None:
+    columns = (Column("a_b", left=True), Column("c", "50%"))
+    table = Table("t", "Ti|tle", "No & te", columns, (("x|y & z_1", Measured(1.234, sd=0.5)), ("−", None)))
+    assert "| x\\|y & z\\_1 | 1.23 ± 0.50 |" in to_markdown(table)
+    assert r"x|y \& z\_1 & 1.23 $\pm$ 0.50 \\" in to_latex(table)
+    assert r"\caption{Ti|tle. No \& te}" in to_latex(table)
+    assert to_csv(table) == "a_b,50% c,50% c sd\nx|y & z_1,1.234,0.5\n−,,\n"
+
+
+def test_what_was_run_comes_from_the_table_where_there_is_no_manifest(results: Results) -> None:
+    assert shown(facts.encoders_table(results)) == [["bert-tiny", "2", "0123456789ab"]]
+    assert shown(facts.tasks_table(results))[0] == ["ps-fxn", "3", "100"]
+    assert facts.missing(results)[0].startswith("manifest.json is missing")

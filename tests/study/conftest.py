@@ -1,0 +1,50 @@
+"""One small study, run once in this process; tests that change it take a copy."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from closerlook.study.study import Done, run_study
+from tests.study.small import small_plan, write_tasks
+
+
+@pytest.fixture(autouse=True, scope="package")
+def one_thread() -> Iterator[None]:
+    """The machine may be shared, and threads that wait for each other cost more than they save."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the small tasks."""
+    return write_tasks(tmp_path_factory.mktemp("tasks"))
+
+
+@pytest.fixture(scope="session")
+def done(tasks: Path, tmp_path_factory: pytest.TempPathFactory) -> Done:
+    """Two tasks, one probed while the encoder is tuned on the other."""
+    words, prepositions = str(tasks / "words"), str(tasks / "prepositions")
+    plan = small_plan(tasks, tasks=[words, prepositions], cross=[{"tuned": words, "probed": prepositions}])
+    return run_study(plan, tmp_path_factory.mktemp("studies") / "out", engine="here")
+
+
+@pytest.fixture(scope="session")
+def single(tasks: Path, tmp_path_factory: pytest.TempPathFactory) -> Done:
+    """The plan as it is, with one task."""
+    return run_study(small_plan(tasks), tmp_path_factory.mktemp("studies") / "single", engine="here")
+
+
+@pytest.fixture
+def copied(single: Done, tmp_path: Path) -> Callable[[], Path]:
+    """A copy of that study's folder to do things to."""
+
+    def copy() -> Path:
+        return Path(shutil.copytree(single.out, tmp_path / "copy"))
+
+    return copy

@@ -1,0 +1,244 @@
+"""A plan's cells: addresses that depend on content alone, each piece of work once, and all that was asked for."""
+
+import pickle
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from closerlook.study.cells import Cell, Graph, Opened, expand, tune_cell
+from closerlook.study.estimate import Costs, estimate_cell
+from closerlook.study.foresight import foresee, foresee_run, planned_steps
+from closerlook.study.opening import open_plan
+from closerlook.study.study import Done, forecast
+from closerlook.study.work import read_result
+from tests.study.small import small_plan, write_tasks
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("none") / "store"
+
+
+def cells(opened: Opened) -> dict[str, Cell]:
+    return foresee(opened, lambda key: None).cells
+
+
+def kinds(graph: Graph | dict[str, Cell]) -> Counter[str]:
+    found = graph.cells if isinstance(graph, Graph) else graph
+    return Counter(cell.kind for cell in found.values())
+
+
+# ---- keys ----
+
+
+def test_a_key_is_a_hash_of_the_content_whatever_names_and_folders_are_used(tasks: Path, tmp_path: Path) -> None:
+    elsewhere = write_tasks(tmp_path / "moved")
+    first = open_plan(small_plan(tasks), tmp_path / "a")
+    second = open_plan(small_plan(elsewhere, name="other", device="cpu", threads=2), tmp_path / "b")
+    assert list(cells(first)) == list(cells(second))
+
+
+def test_a_cell_survives_the_way_to_another_process(tasks: Path, store: Path) -> None:
+    for cell in cells(open_plan(small_plan(tasks), store)).values():
+        again = pickle.loads(pickle.dumps(cell))  # noqa: S301 - our own bytes
+        assert vars(again) == vars(cell)
+        assert again.key == cell.key
+
+
+def test_other_content_of_a_task_gives_other_keys_everywhere(tasks: Path, store: Path, tmp_path: Path) -> None:
+    other = write_tasks(tmp_path / "other", texts=23)
+    first, second = (cells(open_plan(small_plan(folder), store)) for folder in (tasks, other))
+    tested_alone = set(first) & set(second)
+    assert {first[key].title for key in tested_alone} <= {
+        "measure bert-tiny · layer 0 · words/test",
+        "measure bert-tiny · layer 2 · words/test",
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "changed"),
+    [
+        ({"geometry": {"tau": 1e-5, "permutations": 99, "resamples": 50}}, {"geometry", "compare", "paths"}),
+        ({"geometry": {"permutations": 9, "resamples": 50}}, {"compare"}),
+        ({"classifier": {"sizes": [[8]], "seeds": 2, "max_rounds": 3}}, {"classify"}),
+        ({"pool": "first"}, {"extract", "tune", "geometry", "classify", "compare", "paths"}),
+        ({"compare": {"train_test": False}}, set()),
+        ({"name": "other"}, set()),
+    ],
+)
+def test_changing_a_setting_changes_only_the_cells_below_it(
+    tasks: Path, store: Path, changes: dict[str, Any], changed: set[str]
+) -> None:
+    before, after = (cells(open_plan(plan, store)) for plan in (small_plan(tasks), small_plan(tasks, **changes)))
+    new = {after[key].kind for key in set(after) - set(before)}
+    kept = {after[key].kind for key in set(after) & set(before)}
+    assert new == changed
+    assert not kept & changed
+
+
+def test_other_tuning_changes_the_fine_tuning_and_what_follows_but_not_the_start(tasks: Path, store: Path) -> None:
+    tuned = {"epochs": 3, "learning_rate": 1e-3, "batch_size": 12, "warmup": 0}
+    before, after = (cells(open_plan(plan, store)) for plan in (small_plan(tasks), small_plan(tasks, tuning=tuned)))
+    kept = {before[key].title for key in set(before) & set(after)}
+    assert all("tuned on" not in title or "step 0" in title for title in kept)
+    assert "extract bert-tiny" in kept
+    assert "classify bert-tiny · layer 2 · words/test" in kept
+
+
+def test_a_seed_more_adds_cells_and_changes_none(tasks: Path, store: Path) -> None:
+    one, two = (cells(open_plan(small_plan(tasks, seeds=seeds), store)) for seeds in ([0], [0, 1]))
+    assert set(one) < set(two)
+    assert kinds(two)["tune"] == 2
+
+
+# ---- what is there ----
+
+
+def test_the_cells_of_a_small_plan_are_these(tasks: Path, store: Path) -> None:
+    graph = foresee(open_plan(small_plan(tasks), store), lambda key: None)
+    assert kinds(graph) == {
+        "extract": 1,
+        "tune": 1,
+        # two layers at the start and the end, on train and test; the last layer in between, on train
+        "geometry": 2 * 2 + 2 * 2 + 1,
+        "classify": 2,
+        # train and test at both layers of both ends; to the start: itself and the end, and one in between
+        "compare": 2 * 2 + 2 * 2 + 1,
+        "paths": 2,
+    }
+
+
+def test_step_zero_is_the_encoder_as_it_came_and_costs_nothing_more(tasks: Path, store: Path) -> None:
+    opened = open_plan(small_plan(tasks), store)
+    graph = foresee(opened, lambda key: None)
+    start = {use.key for use in graph.uses if use.place.tuned_on == "words" and use.place.step == 0}
+    frozen = {use.key for use in graph.uses if use.place.tuned_on == ""}
+    measured = {key for key in start if graph.cells[key].kind in {"geometry", "classify"}}
+    assert measured
+    assert measured <= frozen
+    alone = foresee_run(opened, *next(iter(expand(opened, lambda key: None).waiting.items())))
+    assert measured <= set(alone.cells)
+
+
+def test_every_input_of_a_cell_is_a_cell(tasks: Path, store: Path) -> None:
+    words, prepositions = str(tasks / "words"), str(tasks / "prepositions")
+    graph = foresee(open_plan(small_plan(tasks, tasks=[words, prepositions], cross="all"), store), lambda key: None)
+    for cell in graph.cells.values():
+        assert set(cell.inputs) <= set(graph.cells)
+        assert cell.key not in cell.inputs
+    assert {use.key for use in graph.uses} <= set(graph.cells)
+
+
+def test_what_was_foreseen_is_what_came(done: Done, tasks: Path) -> None:
+    words, prepositions = str(tasks / "words"), str(tasks / "prepositions")
+    plan = small_plan(tasks, tasks=[words, prepositions], cross=[{"tuned": words, "probed": prepositions}])
+    opened = open_plan(plan, done.out / "store")
+    imagined, real = foresee(opened, lambda key: None), expand(opened, lambda key: read_result(done.out, key))
+    assert not real.waiting
+    assert [cell.title for cell in imagined.cells.values()] == [cell.title for cell in real.cells.values()]
+    places = [[replace(use.place, weights="", epoch=0.0) for use in graph.uses] for graph in (imagined, real)]
+    assert places[0] == places[1]
+    assert len(real.cells) == done.state.total == len(done.state.done)
+
+
+def test_fewer_measures_need_fewer_cells(tasks: Path, store: Path) -> None:
+    def asked(*measures: str, **rest: Any) -> Counter[str]:
+        return kinds(cells(open_plan(small_plan(tasks, measures=list(measures), **rest), store)))
+
+    assert set(asked("classifier")) == {"extract", "tune", "classify"}
+    assert set(asked("clusters")) == {"extract", "tune", "geometry"}
+    assert set(asked("centroids")) == {"extract", "tune", "geometry", "paths"}
+    assert set(asked("similarity", compare={"original": False})) == {"extract", "tune", "geometry", "compare"}
+    assert set(asked("similarity", compare={"original": False, "train_test": False})) == {"extract", "tune", "geometry"}
+    assert asked("classifier", classifier={"at": "all", "sizes": [[8]], "seeds": 1})["classify"] == 3
+
+
+def test_without_tuning_only_the_encoder_as_it_came_is_looked_at(tasks: Path, store: Path) -> None:
+    found = cells(open_plan(small_plan(tasks, tuning=None), store))
+    assert kinds(found) == {"extract": 1, "geometry": 4, "classify": 1, "compare": 2}
+
+
+def test_cross_pairs_are_probed_beside_the_tuned_task(tasks: Path, store: Path) -> None:
+    words, prepositions = str(tasks / "words"), str(tasks / "prepositions")
+    pairs = [{"tuned": words, "probed": prepositions}]
+    graph = foresee(open_plan(small_plan(tasks, tasks=[words, prepositions], cross=pairs), store), lambda key: None)
+    seen = {(use.place.tuned_on, use.place.task) for use in graph.uses if use.place.tuned_on}
+    assert seen == {("words", "words"), ("words", "prepositions"), ("prepositions", "prepositions")}
+    every = foresee(open_plan(small_plan(tasks, tasks=[words, prepositions], cross="all"), store), lambda key: None)
+    assert ("prepositions", "words") in {(use.place.tuned_on, use.place.task) for use in every.uses}
+
+
+def test_encoders_are_compared_two_by_two_at_their_last_layers(tasks: Path, store: Path) -> None:
+    plan = small_plan(tasks, encoders=["bert-tiny", "random:bert-tiny"], compare={"encoders": True}, tuning=None)
+    graph = foresee(open_plan(plan, store), lambda key: None)
+    (use,) = [use for use in graph.uses if use.what == "encoder"]
+    assert (use.place.encoder, use.other, use.place.layer) == ("bert-tiny", "random:bert-tiny", 2)
+    a, b = (graph.cells[key] for key in graph.cells[use.key].inputs)
+    assert a.title == "measure bert-tiny · layer 2 · words/train"
+    assert b.title == "measure random:bert-tiny · layer 2 · words/train"
+
+
+def test_files_of_the_same_name_are_told_apart_by_their_paths(tasks: Path, store: Path, tmp_path: Path) -> None:
+    other = write_tasks(tmp_path / "other", texts=20)
+    both = [str(tasks / "words"), str(other / "words")]
+    graph = expand(open_plan(small_plan(tasks, tasks=both), store), lambda key: None)
+    assert {use.place.task for use in graph.uses} == set(both)
+
+
+# ---- steps and estimates ----
+
+
+@pytest.mark.parametrize(
+    ("tuning", "steps"),
+    [
+        ({"epochs": 2, "batch_size": 12}, [0, 1, 2, 4]),
+        ({"epochs": 2, "batch_size": 12, "trainer_arguments": {"gradient_accumulation_steps": 2}}, [0, 1, 2]),
+        ({"epochs": 2, "batch_size": 11, "early_stopping": 1}, [0, 1, 2, 4]),
+        ({"epochs": 2, "batch_size": 11}, [0, 1, 2, 4, 6]),
+    ],
+)
+def test_steps_are_counted_as_the_training_counts_them(
+    tasks: Path, store: Path, tuning: dict[str, Any], steps: list[int]
+) -> None:
+    plan = small_plan(tasks, tuning=tuning, snapshots="log")
+    opened = open_plan(plan, store)
+    (settings,), (task,) = opened.settings.values(), opened.tasks.values()
+    assert planned_steps(settings, task) == steps
+
+
+def test_every_kind_of_cell_has_an_estimate(tasks: Path, store: Path) -> None:
+    opened = open_plan(small_plan(tasks), store)
+    for cell in cells(opened).values():
+        found = estimate_cell(opened, cell)
+        assert found.seconds > 0
+        assert found.bytes > 1e8
+        assert found.disk > 0
+
+
+def test_a_forecast_counts_what_is_done(done: Done, tasks: Path) -> None:
+    words, prepositions = str(tasks / "words"), str(tasks / "prepositions")
+    plan = small_plan(tasks, tasks=[words, prepositions], cross=[{"tuned": words, "probed": prepositions}])
+    opened = open_plan(plan, done.out / "store")
+    fresh, after = forecast(opened, done.out / "nowhere"), forecast(opened, done.out)
+    assert sum(kind.cells for kind in fresh) == sum(kind.cells for kind in after) == done.state.total
+    assert all(kind.done == 0 and kind.seconds > 0 for kind in fresh)
+    assert all(kind.done == kind.cells and kind.seconds == 0 and kind.disk == 0 for kind in after)
+
+
+def test_the_time_left_follows_what_cells_really_took(tasks: Path, store: Path) -> None:
+    opened = open_plan(small_plan(tasks), store)
+    costs, cell = Costs(opened), tune_cell(opened, "bert-tiny", next(iter(opened.tasks)), 0)
+    guess = costs.estimate(cell).seconds
+    costs.expect(cell)
+    assert costs.left(1) == pytest.approx(guess)
+    assert costs.left(2) == pytest.approx(guess / 2)
+    costs.learn(cell, 10 * guess)
+    assert costs.left(1) == pytest.approx(10 * guess)
+    costs.foresee(cell.key, [cell])
+    assert costs.left(1) == pytest.approx(20 * guess)
+    costs.came(cell.key)
+    costs.drop(cell)
+    assert costs.left(1) == 0

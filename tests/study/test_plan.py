@@ -1,0 +1,252 @@
+"""A plan is checked in full before any work, and every problem of it is told at once, in one line."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from closerlook.errors import InputError
+from closerlook.probes.grid import GRID
+from closerlook.study.opening import open_plan, open_source
+from closerlook.study.plan import PRESETS, Plan, PlanError, make_plan, read_plan
+from tests.study.small import small_plan
+
+LEAST: dict[str, Any] = {"encoders": "bert-tiny", "tasks": "toy-question"}
+
+
+def refusal(**values: Any) -> str:
+    with pytest.raises(InputError) as caught:
+        make_plan(LEAST | values)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_encoders_and_tasks_are_enough(tmp_path: Path) -> None:
+    file = tmp_path / "plan.yaml"
+    file.write_text("encoders: bert-tiny\ntasks: [toy-pos, toy-dep]\nsnapshots: {every: 10}\nseeds: 3\n")
+    plan = read_plan(file)
+    assert plan.encoders == ["bert-tiny"]
+    assert plan.tasks == ["toy-pos", "toy-dep"]
+    assert plan.snapshots == "every: 10"
+    assert plan.seeds == [3]
+    assert plan.splits == ["train", "test"]
+    assert plan.classifier.sizes == GRID
+    assert plan.tuning is not None
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_preset_is_sound(preset: str) -> None:
+    plan = read_plan(preset, encoders=["bert-tiny"])
+    assert len(plan.tasks) == 5
+    assert plan.cross
+    assert plan.encoders == ["bert-tiny"]
+
+
+def test_the_default_preset_is_the_embedded_encoder_on_the_embedded_tasks_with_one_cross_row() -> None:
+    plan = read_plan("default")
+    assert plan.encoders == ["bert-tiny"]
+    assert all(task.startswith("toy-") for task in plan.tasks)
+    assert plan.snapshots == 10  # before, after, and eight between
+    assert plan.cross != "all"
+    assert len(plan.cross) == 1
+
+
+def test_paper_small_needs_encoders() -> None:
+    with pytest.raises(InputError, match=r"paper-small has 1 problem: encoders is empty; .* \(--encoder\)"):
+        read_plan("paper-small")
+
+
+def test_the_paper_preset_leaves_out_small_clusters_as_the_paper_does() -> None:
+    assert read_plan("paper").geometry.min_points == 6
+    assert len(read_plan("paper").encoders) == 5
+
+
+def test_what_the_command_line_says_replaces_entries() -> None:
+    plan = read_plan("default", tasks=["toy-role", "toy-fxn"], device="cpu", data=None)
+    assert plan.tasks == ["toy-role", "toy-fxn"]
+    assert plan.device == "cpu"
+
+
+def test_a_plan_comes_back_from_what_it_writes(tasks: Path) -> None:
+    plan = small_plan(tasks, seeds=[1, 2], snapshots=[0, 1])
+    assert make_plan(plan.to_dict()) == plan
+    assert make_plan(yaml.safe_load(yaml.safe_dump(plan.to_dict()))) == plan
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"task": "toy-pos"}, "task is unknown"),
+        ({"tuning": {"epoch": 3}}, "tuning.epoch is unknown"),
+        ({"tuning": {"epochs": 0}}, "tuning.epochs: expected greater than 0 (0 arrived)"),
+        ({"encoders": []}, "encoders is empty; expected one or more"),
+        ({"tasks": {"a": 1}}, "tasks: expected a valid list ({'a': 1} arrived)"),
+        ({"tasks": ["a", "a"]}, "task 'a' is there twice"),
+        ({"seeds": [0, 0]}, "seed 0 is there twice"),
+        ({"seeds": [-1]}, "seeds.0: expected greater than or equal to 0 (-1 arrived)"),
+        ({"seeds": [True]}, "seeds.0: expected a valid integer (True arrived)"),
+        ({"snapshots": "sometimes"}, "snapshots: snapshots 'sometimes' requested; expected log, epoch"),
+        ({"snapshots": {"every": 0}}, "snapshots: snapshots 'every: 0' requested"),
+        ({"layers": 1.5}, "layers: expected all, last, or numbers such as 2, [0, 2] or '0,2-4' (1.5 arrived)"),
+        ({"layers": True}, "layers: expected all, last, or numbers"),
+        ({"layers": [0, "1"]}, "layers: expected all, last, or numbers"),
+        ({"measures": ["depth"]}, "measures.0: expected 'classifier', 'clusters'"),
+        ({"classifier": {"sizes": [[0]]}}, "classifier.sizes: sizes [[0]] arrived"),
+        ({"classifier": {"sizes": "large"}}, "classifier.sizes: sizes 'large' arrived"),
+        ({"splits": ["test"]}, "splits ['test'] lacks train"),
+        ({"splits": "train"}, "the classifier needs a split beside train"),
+        ({"device": "gpu"}, "device: string should match pattern"),
+        ({"cross": [{"tuned": "toy-question", "probed": "toy-pos"}]}, "cross names task 'toy-pos', which is not among"),
+        ({"cross": [{"tuned": "toy-question", "probed": "toy-question"}]}, "cross pairs 'toy-question' with itself"),
+        ({"tuning": None, "cross": "all"}, "cross asks for fine-tuning on other tasks, but tuning is null"),
+    ],
+)
+def test_an_unfit_entry_is_named(values: dict[str, Any], message: str) -> None:
+    assert message in refusal(**values)
+
+
+def test_all_problems_of_a_plan_stand_in_one_line() -> None:
+    told = refusal(nonsense=1, seeds=[-1], tuning={"epochs": -1, "speed": 2}, layers=True, measures="depth", threads=0)
+    assert told.startswith("plan has 7 problems: ")
+    for part in ("nonsense", "seeds.0", "tuning.epochs", "tuning.speed", "layers", "measures.0", "threads"):
+        assert part in told
+
+
+def test_problems_between_entries_are_counted_one_by_one() -> None:
+    pair = {"tuned": "toy-question", "probed": "x"}
+    told = refusal(tasks=["toy-question", "a", "a"], cross=[pair, pair], splits=["test"])
+    assert told.startswith("plan has 5 problems: ")
+    assert "the cross pair toy-question → x is there twice" in told
+
+
+KEYS = st.sampled_from([*Plan.model_fields, "encoder", ""])
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.dictionaries(KEYS, PLAIN, max_size=5))
+def test_whatever_stands_in_a_plan_it_is_taken_or_refused_in_one_line(values: dict[str, Any]) -> None:
+    told = ""
+    try:
+        plan = make_plan(LEAST | values)
+    except InputError as error:
+        told = str(error)
+    if told:
+        assert told.startswith("plan has ")
+        assert len(told.splitlines()) == 1
+    else:
+        assert make_plan(plan.to_dict()) == plan
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"encoders: [", "is not YAML: while parsing"),
+        (b"just words", "holds str; expected entries such as encoders and tasks"),
+        (b"", "holds NoneType"),
+        (b"\xff\xfe\x00", "is not UTF-8 text; expected YAML"),
+    ],
+)
+def test_a_file_that_is_no_plan_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
+    file = tmp_path / "plan.yaml"
+    file.write_bytes(content)
+    with pytest.raises(InputError, match=message) as caught:
+        read_plan(file)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_plan_that_is_not_there_is_refused_with_the_presets() -> None:
+    with pytest.raises(InputError, match=r"plan nowhere\.yaml cannot be read: .*default, paper, paper-small"):
+        read_plan("nowhere.yaml")
+
+
+# ---- opened ----
+
+
+def problems(plan: Plan, store: Path) -> list[str]:
+    with pytest.raises(PlanError) as caught:
+        open_plan(plan, store)
+    assert not store.exists()
+    return caught.value.problems
+
+
+def test_an_opened_plan_knows_encoders_tasks_and_settings(tasks: Path, tmp_path: Path) -> None:
+    plan = small_plan(tasks)
+    opened = open_plan(plan, tmp_path / "store")
+    (task,) = plan.tasks
+    assert opened.tasks[task].name == "words"
+    assert opened.encoders["bert-tiny"][1].layers == 2
+    assert opened.settings["bert-tiny", task].layers == [0, 2]
+    assert opened.settings["bert-tiny", task].between == [2]
+    assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"layers": [0, 5]}, "layer 5 requested; bert-tiny has layers 0 to 2"),
+        ({"snapshot_layers": "first"}, "layers 'first' requested"),
+        ({"layers": 0, "classifier": {"layers": 1}}, "the classifier asks for layer 1 of bert-tiny"),
+        ({"encoders": "./nowhere"}, "encoder ./nowhere: there is no such folder"),
+        ({"tasks": "nowhere.csv"}, "nowhere.csv: no such file or folder"),
+        ({"tasks": "toy-poss"}, "task 'toy-poss' is unknown; did you mean toy-pos"),
+        ({"tasks": "pos"}, "task pos needs UD English-PUD"),
+        ({"splits": ["train", "dev"]}, "split 'dev' requested"),
+        ({"pool": "middle"}, "pool 'middle' requested"),
+        ({"snapshots": [0, 1000]}, "a snapshot at step 1000 requested; this training has steps 0 to 4"),
+        ({"tuning": {"trainer_arguments": {"seed": 3}}}, "trainer argument seed arrived; give it as seed instead"),
+        ({"tuning": {"lora": 0}}, "lora is 0; expected True or a rank"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_before_any_work(
+    tasks: Path, tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    (told,) = problems(small_plan(tasks, **changes), tmp_path / "store")
+    assert message in told
+
+
+def test_a_task_with_one_label_cannot_be_tuned_on_but_can_be_looked_at(tmp_path: Path) -> None:
+    for split in ("train", "test"):
+        (tmp_path / f"{split}.csv").write_text("text,label\na day,good\na night,good\n")
+    plan = make_plan({"encoders": "bert-tiny", "tasks": str(tmp_path)})
+    assert "all training examples are good" in problems(plan, tmp_path / "store")[0]
+    assert open_plan(plan.model_copy(update={"tuning": None}), tmp_path / "store").tasks
+
+
+def test_the_same_encoder_or_task_under_two_names_is_refused(tasks: Path, tmp_path: Path) -> None:
+    from closerlook.encoders.source import resolve
+
+    twice = ["bert-tiny", str(resolve("bert-tiny").folder)]
+    words = str(tasks / "words")
+    told = problems(small_plan(tasks, encoders=twice, tasks=[words, f"{words}/"]), tmp_path / "store")
+    assert told == [
+        "two of the tasks are the same; expected each once",
+        "two of the encoders are the same; expected each once",
+    ]
+
+
+def test_everything_missing_is_told_at_once(tasks: Path, tmp_path: Path) -> None:
+    words = str(tasks / "words")
+    plan = small_plan(tasks, encoders=["bert-tiny", "./nowhere"], tasks=[words, "no.csv", "pos"], layers=[0, 7])
+    told = problems(plan, tmp_path / "store")
+    assert len(told) == 4
+    for part in ("layer 7", "./nowhere", "no.csv", "UD English-PUD"):
+        assert any(part in line for line in told)
+
+
+def test_problems_in_the_plan_and_outside_it_are_told_together(tmp_path: Path) -> None:
+    file = tmp_path / "plan.yaml"
+    file.write_text(
+        "encoders: [bert-tiny, ./nowhere]\ntasks: [toy-question, no.csv]\nlayers: 9\nspeed: high\nseeds: -1\n"
+    )
+    with pytest.raises(InputError, match=r"plan\.yaml has 5 problems: ") as caught:
+        open_source(file, tmp_path / "store")
+    for part in ("speed is unknown", "seeds.0", "layer 9 requested", "./nowhere", "no.csv"):
+        assert part in str(caught.value)

@@ -1,0 +1,178 @@
+"""Workers that die, schedulers that go away, folders that are not shared: what a study makes of it."""
+
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from closerlook.errors import InputError, WorkError
+from closerlook.study import engines, measures, run
+from closerlook.study.cells import Cell
+from closerlook.study.engines import Here, Processes, open_engine
+from closerlook.study.run import State, held, work_through
+from closerlook.study.study import run_study
+from closerlook.study.work import Ended, attempt
+from tests.study.small import opened, small_plan
+
+
+class KilledWorker(Exception):  # noqa: N818 - as Dask calls it
+    """What Dask raises where a cell has taken several workers down."""
+
+
+class Dying(Here):
+    """Loses its worker with certain cells, and with those that run beside them, as a pool of processes does."""
+
+    name, workers = "dying", 2
+
+    def __init__(self, kind: str, times: int, error: Exception | None = None) -> None:
+        self.kind, self.times = kind, times
+        self.error = error or BrokenProcessPool("a process died")
+        self.begun: list[tuple[str, ...]] = []
+        self.waiting: list[tuple[Future[Ended], Cell, str]] = []
+
+    def has_room(self, running: int, expected: int, held: int) -> bool:
+        return running < 2
+
+    def submit(self, cell: Cell, out: str) -> Future[Ended]:
+        future: Future[Ended] = Future()
+        self.waiting.append((future, cell, out))
+        return future
+
+    def work(self, state: State) -> None:
+        """Called when all that has room was begun: everything ends at once, well or not."""
+        if {cell.key for _, cell, _ in self.waiting} != set(state.running):
+            return
+        together, self.waiting = self.waiting, []
+        self.begun.append(tuple(cell.kind for _, cell, _ in together))
+        dies = self.times > 0 and any(cell.kind == self.kind for _, cell, _ in together)
+        self.times -= dies
+        for future, cell, out in together:
+            if dies:
+                future.set_exception(self.error)
+            else:
+                future.set_result(attempt(cell, out, 1))
+
+
+def test_cells_whose_worker_dies_are_begun_again(tasks: Path, tmp_path: Path) -> None:
+    engine = Dying("extract", times=2)
+    out = tmp_path / "out"
+    with held(out):
+        state = work_through(opened(small_plan(tasks, measures=["clusters"]), out), out, engine, engine.work)
+    assert not state.failed
+    assert state.computed == state.total
+    assert sorted(engine.begun[0]) == sorted(engine.begun[1]) == ["extract", "tune"]
+    assert engine.begun[2] in {("extract",), ("tune",)}  # after two deaths each runs alone
+    assert engine.begun[3] in {("extract",), ("tune",)}
+
+
+def test_a_cell_that_takes_its_worker_down_every_time_fails_alone(tasks: Path, tmp_path: Path) -> None:
+    engine = Dying("extract", times=99)
+    out = tmp_path / "out"
+    with held(out):
+        state = work_through(opened(small_plan(tasks, measures=["clusters"]), out), out, engine, engine.work)
+    (key,) = state.failed
+    assert state.graph.cells[key].kind == "extract"
+    assert "its worker died 3 times" in state.failed[key]
+    assert any(state.graph.cells[key].kind == "tune" for key in state.done)
+
+
+def test_a_cell_that_a_cluster_has_given_up_runs_once_more_alone(tasks: Path, tmp_path: Path) -> None:
+    engine = Dying("extract", times=99, error=KilledWorker("after four attempts"))
+    out = tmp_path / "out"
+    with held(out):
+        state = work_through(opened(small_plan(tasks, measures=["clusters"]), out), out, engine, engine.work)
+    assert [state.graph.cells[key].kind for key in state.failed] == ["extract"]
+    assert sorted(engine.begun[0]) == ["extract", "tune"]
+    assert sum("extract" in together for together in engine.begun) == 2
+
+
+def test_an_engine_that_fails_otherwise_is_told_in_one_line(tasks: Path, tmp_path: Path) -> None:
+    class Failing(Here):
+        def submit(self, cell: Cell, out: str) -> Future[Ended]:
+            future: Future[Ended] = Future()
+            future.set_exception(OSError("the network is down"))
+            return future
+
+    out = tmp_path / "out"
+    with held(out), pytest.raises(WorkError, match=r"the engine failed \(OSError: the network is down\)"):
+        work_through(opened(small_plan(tasks), out), out, Failing())
+
+
+def test_a_scheduler_that_goes_away_is_told_in_one_line(tasks: Path, tmp_path: Path) -> None:
+    class Cancelling(Here):
+        def submit(self, cell: Cell, out: str) -> Future[Ended]:
+            future: Future[Ended] = Future()
+            future.cancel()
+            future.set_running_or_notify_cancel()
+            return future
+
+    out = tmp_path / "out"
+    with held(out), pytest.raises(WorkError, match="the scheduler is gone with all it was at"):
+        work_through(opened(small_plan(tasks), out), out, Cancelling())
+
+
+def test_a_folder_that_workers_do_not_share_is_noticed(
+    tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Elsewhere(Here):
+        def submit(self, cell: Cell, out: str) -> Future[Ended]:
+            future: Future[Ended] = Future()
+            future.set_result(Ended(seconds=1.0))
+            return future
+
+    monkeypatch.setattr(run, "PATIENCE", 0.1)
+    out = tmp_path / "out"
+    with (
+        held(out),
+        pytest.raises(WorkError, match="its result is not in .*; expected a folder that all machines share"),
+    ):
+        work_through(opened(small_plan(tasks), out), out, Elsewhere())
+
+
+def test_an_interruption_in_this_process_is_not_swallowed(
+    tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*arguments: Any, **rest: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(measures, "measure_space", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_study(small_plan(tasks, tuning=None), tmp_path / "out", engine="here")
+    assert not (tmp_path / "out" / "failed").exists()
+
+
+def test_memory_that_running_cells_will_still_take_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Memory:
+        available = 10_000
+
+    monkeypatch.setattr(engines.psutil, "virtual_memory", Memory)
+    engine = Processes(4)
+    assert engine.has_room(0, 99_000, 0)  # one always runs
+    assert engine.has_room(1, 3_000, 5_000)
+    assert not engine.has_room(1, 3_001, 5_000)
+    assert not engine.has_room(4, 1, 0)
+    engine.close()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("threads", None, None), "engine 'threads' is unknown; expected here, processes or dask"),
+        (("dask", None, None), "engine dask needs --scheduler ADDRESS"),
+        (("dask", 2, "tcp://h:1"), "--workers given with engine dask; the cluster has its own"),
+        (("here", 2, None), "engine here works on one cell at a time; 2 workers need engine processes"),
+        (("processes", None, "tcp://h:1"), "--scheduler given with engine processes; it belongs to dask"),
+    ],
+)
+def test_engines_that_cannot_be_are_refused(given: tuple[Any, Any, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        open_engine(*given)
+
+
+def test_the_engine_follows_from_the_number_of_workers() -> None:
+    assert open_engine(None, 1, None).name == "here"
+    assert open_engine(None, 3, None).workers == 3
+    assert open_engine("processes", 1, None).name == "processes"
+    assert open_engine(None, None, None).workers == engines.cores()
