@@ -67,10 +67,10 @@ def test_all_settings_are_stored_defaults_included(files: tuple[Path, Path], cap
         "sizes": [list(sizes) for sizes in GRID],
         "seeds": 5,
         "training": {
-            "learning_rate": 0.002,
+            "learning_rate": 0.004,
             "batch_size": 128,
             "max_rounds": 0,
-            "patience": 5,
+            "patience": 3,
             "weight_decay": 0.1,
             "held_out": 0.1,
             "criterion": "accuracy",
@@ -115,7 +115,7 @@ def test_the_tables_say_the_same(files: tuple[Path, Path], capsys: Capsys) -> No
     control = found["control"]
     assert rows["selectivity"][0].startswith(f"{control['selectivity']:.4f} ± {control['sd']:.4f}: task ")
     assert rows["description length"][0].startswith(f"{found['description_length']['bits']:,.0f} ±")
-    assert "learning rate 0.002, batch size 128, max rounds 1, patience 5, weight decay 0.1" in rows["settings"][0]
+    assert "learning rate 0.004, batch size 128, max rounds 1, patience 3, weight decay 0.1" in rows["settings"][0]
     chosen = [name for name in ("8", "linear") if rows[name][-1] == "chosen"]
     assert chosen == ["linear" if not found["chosen_sizes"] else "8"]
     labels = [line.split("│")[1:-1] for line in out.splitlines() if line.startswith("│ x")]

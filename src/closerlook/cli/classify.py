@@ -36,13 +36,13 @@ def classify(
     description_length: Annotated[
         bool, Option("--description-length", help="Measure how many bits the training labels take: the online code.")
     ] = False,
-    learning_rate: Annotated[float, Option(help="Of AdamW.", rich_help_panel=TRAINING)] = 2e-3,
+    learning_rate: Annotated[float, Option(help="Of AdamW.", rich_help_panel=TRAINING)] = 4e-3,
     batch_size: Annotated[int, Option(min=1, help="Rows in a step.", rich_help_panel=TRAINING)] = 128,
-    max_rounds: Annotated[int, Option(min=0, help="Passes over train, at most.", rich_help_panel=TRAINING)] = 100,
+    max_rounds: Annotated[int, Option(min=0, help="Passes over train, at most.", rich_help_panel=TRAINING)] = 12,
     patience: Annotated[
         int,
         Option(min=1, help="Rounds without a gain on held-out rows before a network stops.", rich_help_panel=TRAINING),
-    ] = 5,
+    ] = 3,
     weight_decay: Annotated[float, Option(help="Of AdamW.", rich_help_panel=TRAINING)] = 0.1,
     held_out: Annotated[
         float, Option(help="Share of train on which networks are judged and sizes chosen.", rich_help_panel=TRAINING)

@@ -102,7 +102,7 @@ class _Runner:
         self.study, self.out, self.engine, self.watch = study, out, engine, watch
         self.costs = Costs(study)
         self.state = State(Graph())
-        self.queue: list[tuple[bool, float, str]] = []
+        self.queue: list[tuple[int, float, str]] = []
         self.needs: dict[str, set[str]] = {}
         self.followers: dict[str, list[str]] = {}
         self.futures: dict[Future[Ended], Cell] = {}
@@ -158,9 +158,9 @@ class _Runner:
                 self._queue(cell)
 
     def _queue(self, cell: Cell) -> None:
-        """What others wait for goes first, then what takes longest."""
-        first = cell.kind in {"extract", "tune"}
-        heapq.heappush(self.queue, (not first, -self.costs.seconds(cell), cell.key))
+        """Extractions go first, since fine-tunings take their first vectors from them; then what takes longest."""
+        rank = {"extract": 0, "tune": 1}.get(cell.kind, 2)
+        heapq.heappush(self.queue, (rank, -self.costs.seconds(cell), cell.key))
 
     def _learn(self) -> None:
         """Take in what cells took in earlier runs."""
