@@ -258,8 +258,14 @@ def test_an_unexpected_error_is_still_one_line(own_store: Path) -> None:
 
 
 def test_interrupting_is_exit_code_130_and_one_line(own_store: Path, tmp_path: Path) -> None:
+    listening = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # a job in the background does not
+    )
     process = subprocess.Popen(
-        [*RUN, "extract", "-t", "toy-pos", "-t", "toy-dep", "--batch-tokens", "1"],
+        [
+            *(sys.executable, "-c", f"{listening}; from closerlook.cli import main; main()"),
+            *("extract", "-t", "toy-pos", "-t", "toy-dep", "--batch-tokens", "1"),
+        ],
         env=ENVIRONMENT | {"CLOSERLOOK_STORE": str(own_store)},
         stderr=subprocess.PIPE,
         text=True,

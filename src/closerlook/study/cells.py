@@ -264,8 +264,8 @@ class _Spaces:
             "seeds": asked.seeds,
             "training": asdict(Training(max_rounds=asked.max_rounds, patience=asked.patience)),
         }
-        title = f"classify {titled(place)}"
-        key = self.graph.add(Cell("classify", content, _how(self.study), (self.maker,), title, gpu=True))
+        how = _how(self.study) | {"encoder": self.encoder, "task": _opened_as(self.study, [task]), "split": "train"}
+        key = self.graph.add(Cell("classify", content, how, (self.maker,), f"classify {titled(place)}", gpu=True))
         self.graph.uses.append(Use(key, place))
 
 

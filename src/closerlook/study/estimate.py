@@ -39,7 +39,9 @@ def estimate_cell(study: Opened, cell: Cell) -> Estimate:
             n, d, k = _shape(study, cell)
             return Estimate(0.02 + n * d * k / 6e7, BASE_BYTES + 40 * n * d, 20_000 + 12 * k * (d + k))
         case "classify":
-            return Estimate(0.3 * len(cell.content["sizes"]) * cell.content["seeds"], 2 * BASE_BYTES, 20_000)
+            n, d, _ = _shape(study, cell)
+            networks = len(cell.content["sizes"]) * cell.content["seeds"]
+            return Estimate(0.1 + 3e-7 * networks * n * (d + 200), 2 * BASE_BYTES + 16 * n * d, 20_000)
         case "compare":
             return Estimate(0.1, BASE_BYTES, 4_000)
         case "paths":
