@@ -95,7 +95,7 @@ def speed(folder: Path) -> None:
             "tasks": ["toy-pos", "toy-role", "toy-fxn", "toy-dep"],
             "tuning": None,
             "measures": ["classifier"],
-            "classifier": {"layers": "all", "sizes": [[64, 64], [128, 128], [256, 256]], "seeds": 3},
+            "classifier": {"layers": "all", "sizes": [[64, 64], [128, 128], [256, 256]], "seeds": 6},
         }
     )
     took = {}
