@@ -27,6 +27,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
+from tables import table
 
 from closerlook.geometry import (
     audit,
@@ -84,14 +85,6 @@ def main() -> None:
 def load(vectors: Path, encoder: str, task: str, layer: int, split: str = "train") -> tuple[np.ndarray, np.ndarray]:
     space = Space.load(vectors / f"{encoder}-{task}-{split}-layer{layer}.npz")
     return space.X, np.array(space.labels)[space.y]
-
-
-def table(title: str, columns: list[str], rows: list[list[object]]) -> None:
-    print(f"\n## {title}\n")
-    print("| " + " | ".join(columns) + " |")
-    print("|" + "---|" * len(columns))
-    for row in rows:
-        print("| " + " | ".join(f"{x:.3g}" if isinstance(x, float) else str(x) for x in row) + " |", flush=True)
 
 
 # ---- one measurement in a process of its own ----

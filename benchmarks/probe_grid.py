@@ -22,10 +22,13 @@ import sys
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+import tables
 
+show = partial(tables.table, digits=4)
 TASKS = ("pos", "dep", "ps-role", "ps-fxn", "trec-50")
 SAMPLE = ((32, 32), (32, 128), (64, 64), (64, 256), (128, 32), (128, 128), (256, 64), (256, 256))
 WORKERS = len(os.sched_getaffinity(0))
@@ -52,7 +55,7 @@ def main() -> None:
     elif given.memory:
         ours = run(given.train, given.test, given.device)
         columns = ["train", "seconds", "accuracy of the chosen", "peak memory, MB (wanted under 2,000)"]
-        table("The whole grid", columns, [[ours["shape"], ours["seconds"], ours["chosen"], ours["memory"]]])
+        show("The whole grid", columns, [[ours["shape"], ours["seconds"], ours["chosen"], ours["memory"]]])
     else:
         against_scikit_learn(given.train, given.test, given.device, given.fits)
 
@@ -61,14 +64,6 @@ def load(path: Path) -> tuple[np.ndarray, np.ndarray]:
     with np.load(path) as arrays:
         y = arrays["y"]
         return arrays["X"], arrays["labels"][y] if "labels" in arrays.files else y
-
-
-def table(title: str, columns: list[str], rows: list[list[object]]) -> None:
-    print(f"\n## {title}\n")
-    print("| " + " | ".join(columns) + " |")
-    print("|" + "---|" * len(columns))
-    for row in rows:
-        print("| " + " | ".join(f"{x:.4g}" if isinstance(x, float) else str(x) for x in row) + " |", flush=True)
 
 
 # ---- ours, in a process of its own ----
@@ -114,12 +109,12 @@ def against_scikit_learn(train: Path, test: Path, device: str, fits: int) -> Non
         rows.append(
             [" × ".join(map(str, sizes)), seed, seconds, accuracy, float(np.mean(ours["accuracy"][str(sizes)]))]
         )
-    table(f"{fits} fits of scikit-learn", ["sizes", "seed", "seconds", "accuracy", "ours, mean of 5 seeds"], rows)
+    show(f"{fits} fits of scikit-learn", ["sizes", "seed", "seconds", "accuracy", "ours, mean of 5 seeds"], rows)
     theirs, same = (float(np.mean([row[column] for row in rows])) for column in (3, 4))
     columns = ["train", "ours, seconds", "scikit-learn, seconds", "ratio (wanted: 10)", "our accuracy", "theirs"]
     columns += ["difference in points (wanted: over -0.5)", "our peak memory, MB"]
     row = [ours["shape"], ours["seconds"], scaled, scaled / ours["seconds"], same, theirs, 100 * (same - theirs)]
-    table(f"16 sizes × 5 seeds on {WORKERS} cores", columns, [[*row, ours["memory"]]])
+    show(f"16 sizes × 5 seeds on {WORKERS} cores", columns, [[*row, ours["memory"]]])
 
 
 def warm_up(_: int) -> None:
@@ -167,7 +162,7 @@ def whole_encoder(folder: Path, encoder: str, device: str) -> None:
     rows.append(["all", "", sum(row[2] for row in rows), sum(row[3] for row in rows), total, ""])
     name = torch.cuda.get_device_name() if device.startswith("cuda") else device
     columns = ["task", "points", "layers", "networks", "seconds", "accuracy of the chosen sizes by layer"]
-    table(f"All layers of {encoder}, {name} (wanted: under 120 s in all)", columns, rows)
+    show(f"All layers of {encoder}, {name} (wanted: under 120 s in all)", columns, rows)
 
 
 def layer(file: Path) -> int:

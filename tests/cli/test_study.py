@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from closerlook.cli import study as command
 from closerlook.representations.space import Space
@@ -16,17 +15,15 @@ from closerlook.study import measures
 from closerlook.study.results import load_results
 from tests.cli.console import assert_refused, run, shown_on_a_terminal
 from tests.study.small import write_plan, write_tasks
+from tests.threads import one_torch_thread
 
 Capsys = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
-    """The machine may be shared, and threads that wait for each other cost more than they save."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    with one_torch_thread():
+        yield
 
 
 @pytest.fixture(scope="module")

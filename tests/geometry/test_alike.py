@@ -9,7 +9,7 @@ from scipy.stats import spearmanr
 from sklearn.neighbors import NearestNeighbors
 
 from closerlook.errors import InputError
-from closerlook.geometry import alike
+from closerlook.geometry import shape
 from closerlook.geometry.alike import alikeness, linear_cka, procrustes, rsa, shared_neighbours
 
 
@@ -95,12 +95,41 @@ def test_neighbours_are_those_of_scikit_learn() -> None:
     assert shared_neighbours(A, B, k=k) == pytest.approx(np.mean([s / (2 * k - s) for s in shared]))
 
 
+def test_rsa_of_distances_at_round_shares_of_the_largest() -> None:
+    """Unit vectors and their opposites: all distances are 2 or the root of 2, and rounding must not split a tie."""
+    A = turned(np.vstack([np.eye(12), -np.eye(12)]))
+    B = A + 0.01 * np.arange(24)[:, None]
+    assert rsa(A, A) == pytest.approx(1, abs=1e-12)
+    assert rsa(A, B) == pytest.approx(spearmanr(pdist(A).round(9), pdist(B).round(9)).statistic, abs=1e-5)
+
+
+def test_identical_rows_are_neighbours_in_their_order() -> None:
+    """Three rows at each place: with k = 2 they are each other's, with k = 3 the next is the smallest row elsewhere."""
+    A, B = np.repeat(space(20), 3, axis=0), np.repeat(space(20, seed=1), 3, axis=0)
+    assert shared_neighbours(A, B, k=2) == 1
+    near = [plain_neighbours(X, 3) for X in (A, B)]
+    shared = np.array([len(set(x) & set(z)) for x, z in zip(*near, strict=True)])
+    assert shared_neighbours(A, B, k=3) == pytest.approx(np.mean(shared / (6 - shared)))
+
+
+def plain_neighbours(X: np.ndarray, k: int) -> list[list[int]]:
+    squared = ((X[:, None] - X) ** 2).sum(axis=2)
+    np.fill_diagonal(squared, np.inf)
+    return np.argsort(squared, axis=1, kind="stable")[:, :k].tolist()
+
+
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     A, B = space(), space(seed=6) + space()
     whole = alikeness(A, B)
-    monkeypatch.setattr(alike, "BLOCK_BYTES", 8 * 120 * 7)
+    monkeypatch.setattr(shape, "BLOCK_BYTES", 8 * 120 * 7)
     for name, value in alikeness(A, B).to_dict().items():
         assert value == pytest.approx(whole.to_dict()[name], rel=1e-9), name
+
+
+def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shape, "BLOCK_BYTES", 8 * 120 * 7)
+    A, B = space(), space(seed=6) + space()
+    assert alikeness(A, B, threads=1) == alikeness(A, B, threads=3)
 
 
 def test_other_rows_are_refused() -> None:
@@ -111,7 +140,7 @@ def test_other_rows_are_refused() -> None:
 
 
 def test_a_space_of_one_point_is_like_nothing() -> None:
-    point = np.ones((10, 3))
+    point = np.full((10, 3), 0.1)
     assert math.isnan(linear_cka(point, space(10)))
     assert math.isnan(procrustes(point, space(10)))
     assert math.isnan(rsa(point, space(10)))

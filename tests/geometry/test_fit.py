@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from sklearn.metrics import silhouette_score
 
-from closerlook.geometry.fit import gdv, label_fit, logme, nearest_mean_accuracy, silhouette
+from closerlook.geometry.fit import _evidence, gdv, label_fit, logme, nearest_mean_accuracy, silhouette
 
 
 def blobs(apart: float, n: int = 150, d: int = 5, m: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -66,6 +66,46 @@ def test_logme_is_the_evidence_written_out() -> None:
         )
         found.append(whole / n)
     assert logme(X, y) == pytest.approx(np.mean(found), abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["more rows", "more columns", "columns that copy others", "nearly a copy"])
+def test_logme_is_that_by_the_singular_vectors(kind: str) -> None:
+    """As the authors' code has it: the singular value decomposition of all of X."""
+    X, y = blobs(1, n=90, d=7)
+    if kind == "more columns":
+        X = np.random.default_rng(0).normal(size=(90, 140)) + np.pad(X, ((0, 0), (0, 133)))
+    elif kind == "columns that copy others":
+        X = np.hstack([X, X[:, :3] @ np.ones((3, 2))])
+    elif kind == "nearly a copy":
+        X = np.hstack([X, X[:, :1] + 1e-7 * (y[:, None] == 0)])
+    left, singular, _ = np.linalg.svd(X, full_matrices=False)
+    kept = singular > singular.max() * 1e-12
+    targets = (y[:, None] == np.arange(3)).astype(float)
+    along = (left[:, kept].T @ targets) ** 2
+    expected = [
+        _evidence(
+            singular[kept] ** 2, along[:, code], max(0.0, targets[:, code].sum() - along[:, code].sum()), *X.shape
+        )
+        for code in range(3)
+    ]
+    assert logme(X, y) == pytest.approx(np.mean(expected), rel=1e-8)
+
+
+def test_scores_of_a_collapsed_space_keep_their_digits() -> None:
+    """Labels of a millionth of their distance: products in single precision would lose what is inside them."""
+    X, y = blobs(1, n=300)
+    means = np.array([X[y == code].mean(axis=0) for code in range(3)])
+    X = means[y] + 1e-6 * (X - means[y])
+    assert 1 - silhouette(X, y) == pytest.approx(1 - silhouette_score(X, y), rel=1e-3)
+
+
+def test_blocks_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = blobs(1)
+    whole = label_fit(X, y)
+    monkeypatch.setattr("closerlook.geometry.shape.BLOCK_BYTES", 8 * 150 * 7)
+    one, three = (label_fit(X, y, threads=threads) for threads in (1, 3))
+    assert one == three
+    assert one.to_dict() == pytest.approx(whole.to_dict(), rel=1e-12)
 
 
 def test_all_scores_rise_as_labels_move_apart() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from closerlook.errors import InputError
-from closerlook.geometry.shape import collapse, isotropy, participation_ratio, two_nn
+from closerlook.geometry.shape import collapse, each_strip, isotropy, nearest_rows, participation_ratio, two_nn
 
 
 def simplex(m: int, d: int, seed: int = 0) -> np.ndarray:
@@ -62,6 +62,16 @@ def test_one_label_cannot_collapse() -> None:
         collapse([[0.0], [1.0]], ["a", "a"])
 
 
+@pytest.mark.parametrize("value", [1.0, 0.1])
+def test_a_space_of_one_place_has_no_shape(value: float) -> None:
+    """The mean of many 0.1 is not quite 0.1."""
+    X, y = np.full((7, 3), value), [0, 1, 0, 1, 0, 1, 2]
+    assert all(math.isnan(one) for one in collapse(X, y).to_dict().values())
+    assert participation_ratio(X) == 0.0
+    assert math.isnan(two_nn(X))
+    assert math.isnan(isotropy(X).iso_score)
+
+
 # ---- dimension ----
 
 
@@ -93,11 +103,73 @@ def test_dimension_of_too_few_places_is_not_a_number() -> None:
     assert participation_ratio([[1.0, 2.0], [1.0, 2.0]]) == 0.0
 
 
-def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_nn_tells_places_apart_that_differ_in_the_last_digits() -> None:
+    """Each point beside a copy a billionth away: the ratio of the two distances is large, and never infinite."""
+    X = np.random.default_rng(0).uniform(size=(500, 3)) + 1000
+    moved = X + np.array([1e-9, 0, 0])
+    ratio = np.sort(np.sqrt(nearest_rows(np.concatenate([X, moved]), 2)[1]), axis=1)
+    apart = np.linalg.norm(X - moved, axis=1).mean()
+    assert ratio[:, 0].mean() / ratio[:, 1].mean() == pytest.approx(apart / 0.07, rel=0.3)
+    assert 0 < two_nn(np.concatenate([X, moved])) < 1
+
+
+def test_zeros_of_both_signs_are_one_place() -> None:
+    X = np.random.default_rng(0).uniform(size=(200, 3))
+    X[:, 0] = 0.0
+    assert two_nn(np.concatenate([X, X * [-1.0, 1.0, 1.0]])) == two_nn(X)
+
+
+def test_blocks_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     X = np.random.default_rng(0).normal(size=(300, 5))
     whole = two_nn(X)
     monkeypatch.setattr("closerlook.geometry.shape.BLOCK_BYTES", 8 * 300 * 7)
-    assert two_nn(X) == pytest.approx(whole, rel=1e-12)
+    assert two_nn(X, threads=1) == two_nn(X, threads=3) == whole
+
+
+# ---- nearest rows ----
+
+
+def plainly_nearest(X: np.ndarray, k: int) -> np.ndarray:
+    """(n, k) by all differences; of equally near rows the smaller."""
+    squared = ((X[:, None] - X) ** 2).sum(axis=2)
+    np.fill_diagonal(squared, np.inf)
+    return np.argsort(squared, axis=1, kind="stable")[:, :k]
+
+
+def spaces_with_ties() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    grid = rng.integers(0, 4, (150, 3)).astype(float)
+    return {
+        "normal": rng.normal(size=(150, 20)),
+        "grid, with rows that are there several times": grid,
+        "grid far away": grid / 8 + 1e6,
+        "one place": np.ones((40, 3)),
+        "one row far away": np.vstack([rng.normal(size=(99, 3)), np.full((1, 3), 1e6)]),
+        "large": grid * 2.0**600,
+        "small": grid * 2.0**-600,
+        "near copies": np.repeat(rng.normal(size=(50, 4)), 3, axis=0) + np.tile([[0.0], [1e-12], [3e-12]], (50, 1)),
+    }
+
+
+@pytest.mark.parametrize("name", spaces_with_ties())
+@pytest.mark.parametrize("k", [1, 2, 10])
+def test_the_nearest_rows_are_those_by_all_differences(name: str, k: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    X = spaces_with_ties()[name]
+    monkeypatch.setattr("closerlook.geometry.shape.BLOCK_BYTES", 4 * len(X) * 7)
+    rows, squared = nearest_rows(X, k)
+    scaled = np.ldexp(X, -int(np.frexp(np.abs(X).max())[1]))
+    assert (rows == plainly_nearest(scaled, k)).all()
+    exact = ((scaled[:, None] - scaled[rows]) ** 2).sum(axis=2)
+    unit = (squared.max() / exact.max()) if exact.max() > 0 else 1.0
+    assert squared == pytest.approx(exact * unit, rel=1e-9)
+
+
+def test_strips_come_in_order_whichever_is_done_first() -> None:
+    n = 1 << 13
+    found = list(each_strip(lambda start, end: (start, end), n, threads=4))
+    assert [start for start, _ in found] == [0, *(end for _, end in found[:-1])]
+    assert found[-1][1] == n
+    assert len(found) > 4
 
 
 # ---- isotropy ----

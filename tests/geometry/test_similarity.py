@@ -370,9 +370,21 @@ def test_equal_distances_up_to_rounding_have_no_similarity() -> None:
     assert math.isnan(quick((names(6), even), between_points(6, 0)).pearson)
 
 
+def test_the_null_is_that_of_all_relabellings_but_the_true_one() -> None:
+    (labels, left), (_, right) = between_points(4, 0), between_points(4, 1)
+    i, j = np.triu_indices(4, 1)
+    orders = [list(order) for order in itertools.permutations(range(4))][1:]
+    expected = [np.corrcoef(left[i, j], right[np.ix_(order, order)][i, j])[0, 1] for order in orders]
+    found = spatial_similarity((labels, left), (labels, right))
+    assert found.null_mean == pytest.approx(np.mean(expected), abs=1e-12)
+    assert found.null_deviation == pytest.approx(np.std(expected, ddof=1), abs=1e-12)
+
+
 def test_none_of_a_kind_skips_it() -> None:
     found = spatial_similarity(between_points(5, 0), between_points(5, 1), permutations=0, resamples=0)
-    assert np.isnan([found.p_value, *found.pearson_interval, *found.spearman_interval]).all()
+    assert np.isnan(
+        [found.p_value, found.null_mean, found.null_deviation, *found.pearson_interval, *found.spearman_interval]
+    ).all()
     assert (found.permutations, found.resamples, found.exact) == (0, 0, False)
 
 
@@ -392,6 +404,8 @@ def test_to_dict_is_plain_json_with_nan_as_null() -> None:
     assert written.pop("pearson") == found.pearson
     assert written.pop("spearman") == found.spearman
     assert written.pop("p_value") == found.p_value
+    assert written.pop("null_mean") == found.null_mean
+    assert written.pop("null_deviation") == found.null_deviation
     assert written == {
         "pearson_interval": [None, None],
         "spearman_interval": [None, None],

@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 
 import pytest
-import torch
+
+from tests.threads import one_torch_thread
 
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    with one_torch_thread():
+        yield

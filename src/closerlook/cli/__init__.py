@@ -15,6 +15,7 @@ from closerlook.cli import (
     compare,
     compare_studies,
     data,
+    describe,
     extract,
     probe,
     report,
@@ -47,6 +48,7 @@ app.command(name="tune", epilog=tune.EXAMPLE)(tune.tune)
 app.command(name="probe", epilog=probe.EXAMPLE)(probe.probe)
 app.command(name="classify", epilog=classify.EXAMPLE)(classify.classify)
 app.command(name="compare", epilog=compare.EXAMPLE)(compare.compare)
+app.command(name="describe", epilog=describe.EXAMPLE)(describe.describe)
 app.command(name="tasks", epilog=tasks.EXAMPLE)(tasks.tasks)
 app.add_typer(data.app, name="data")
 app.add_typer(store.app, name="store")
@@ -77,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise KeyboardInterrupt  # typer has caught it and says so in this way
         sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort):
-        anew = {"probe", "classify", "compare"} & set(given)
+        anew = {"probe", "classify", "compare", "describe"} & set(given)
         after = "nothing was kept" if anew else "the same command goes on where it stopped"
         code = _fail(f"interrupted; {after}", 130, debug=False)
     except BrokenPipeError:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
+from closerlook.cli.options import HOW, AllowPickle, Data, EncoderName, StoreFolder, TrustRemoteCode, Window
 from closerlook.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,13 +20,10 @@ EXAMPLE = "Example: closerlook extract --encoder ./bert-mini --task pos --data .
 SUFFIXES = {"npz": ".npz", "safetensors": ".safetensors", "directprobe": ""}
 
 OWN = "Your own task"
-HOW = "How it is computed"
 
 
 def extract(
-    encoder: Annotated[
-        str, Option("--encoder", "-e", help="Folder, hub id, id@revision, PEFT adapter folder, or random:ID.")
-    ] = "bert-tiny",
+    encoder: EncoderName = "bert-tiny",
     task: Annotated[
         list[str] | None,
         Option("--task", "-t", help="Name (see `closerlook tasks`), file, folder, or hf:DATASET; may be repeated."),
@@ -37,12 +35,8 @@ def extract(
     ] = "auto",
     out: Annotated[Path | None, Option(help="Also write each space to a file in this folder.")] = None,
     out_format: Annotated[str, Option(help=f"Of those files: {', '.join(SUFFIXES)}.")] = "npz",
-    data: Annotated[
-        Path | None, Option(help="Folder with the corpora of named tasks.", envvar="CLOSERLOOK_DATA", show_envvar=True)
-    ] = None,
-    store: Annotated[
-        Path | None, Option(help="Where vectors are kept. (default: user cache)", envvar="CLOSERLOOK_STORE")
-    ] = None,
+    data: Data = None,
+    store: StoreFolder = None,
     name: Annotated[str | None, Option(help="Name of the task. (default: the file's)", rich_help_panel=OWN)] = None,
     label: Annotated[
         str | None,
@@ -63,17 +57,11 @@ def extract(
         str, Option(help="auto (CUDA, else MPS, else CPU), cuda, cuda:N, mps, cpu.", rich_help_panel=HOW)
     ] = "auto",
     dtype: Annotated[str, Option(help="auto, float32, float16, bfloat16.", rich_help_panel=HOW)] = "auto",
-    window: Annotated[
-        int | None, Option(help="Tokens read at a time. (default: the encoder's)", rich_help_panel=HOW)
-    ] = None,
+    window: Window = None,
     batch_tokens: Annotated[int | None, Option(min=1, help="Padded tokens in a batch.", rich_help_panel=HOW)] = None,
     seed: Annotated[int, Option(help="Of the weights of random:ID.", rich_help_panel=HOW)] = 0,
-    allow_pickle: Annotated[
-        bool, Option("--allow-pickle", help="Read pickle checkpoints, which can run code.", rich_help_panel=HOW)
-    ] = False,
-    trust_remote_code: Annotated[
-        bool, Option("--trust-remote-code", help="Run code that comes with the encoder.", rich_help_panel=HOW)
-    ] = False,
+    allow_pickle: AllowPickle = False,
+    trust_remote_code: TrustRemoteCode = False,
     as_json: Annotated[bool, Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
     """Extract the vectors of every layer for one or more tasks; what is in the store is not computed again."""

@@ -24,19 +24,21 @@ def show(
         list[str] | None, Option("--table", "-t", help="Only this table, such as accuracy; may be repeated.")
     ] = None,
 ) -> None:
-    """Print the tables of a study: verdicts, before and after, each finding's own, the published values beside."""
-    from closerlook.cli.console import print_table
-    from closerlook.report.printing import all_tables, write_tables
+    """Print the tables of a study: verdicts, before and after, each finding's own, chance, certainty, shape."""
+    from closerlook.cli.console import note, print_table
+    from closerlook.report.printing import LONG, all_tables, write_tables
     from closerlook.report.writing import open_results
 
     tables = {one.name: one for one in all_tables(open_results(folder))}
     unknown = [name for name in table or () if name not in tables]
     if unknown:
         raise InputError(f"this study has no table {unknown[0]!r}; it has {', '.join(tables) or 'none'}")
-    chosen = [tables[name] for name in table or tables]
+    chosen = [tables[name] for name in table or tables if table or form != "text" or name not in LONG]
     if form != "text":
         sys.stdout.write(write_tables(chosen, form))
         return
     for one in chosen:
         numbers = [title for title, column in zip(one.titles(), one.columns, strict=True) if not column.left]
         print_table(one.title, one.titles(), one.shown(), numbers)
+    if not table and (long := [name for name in tables if name in LONG]):
+        note(f"not shown, as they are long: {', '.join(long)} (--table {long[0]})")

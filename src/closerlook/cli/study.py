@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
+from closerlook.cli.options import Data
 from closerlook.errors import WorkError
 
 if TYPE_CHECKING:
@@ -38,9 +39,7 @@ def study(
     task: Annotated[
         list[str] | None, Option("--task", "-t", help="In place of the plan's tasks; may be repeated.")
     ] = None,
-    data: Annotated[
-        Path | None, Option(help="Folder with the corpora of named tasks.", envvar="CLOSERLOOK_DATA", show_envvar=True)
-    ] = None,
+    data: Data = None,
     store: Annotated[Path | None, Option(help="Where vectors are kept. (default: OUT/store)")] = None,
     device: Annotated[str | None, Option(help="auto (CUDA, else MPS, else CPU), cuda, mps, cpu.")] = None,
     engine: Annotated[

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
+from closerlook.cli.options import HOW, AllowPickle, Data, EncoderName, StoreFolder, TrustRemoteCode, Window
 from closerlook.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,13 +19,10 @@ EXAMPLE = "Example: closerlook tune --encoder ./bert-mini --task pos --data ./da
 
 TRAINING = "Training"
 KEEPING = "What is kept"
-HOW = "How it is computed"
 
 
 def tune(
-    encoder: Annotated[
-        str, Option("--encoder", "-e", help="Folder, hub id, id@revision, PEFT adapter folder, or random:ID.")
-    ] = "bert-tiny",
+    encoder: EncoderName = "bert-tiny",
     task: Annotated[
         str, Option("--task", "-t", help="Name (see `closerlook tasks`), file, folder, or hf:DATASET.")
     ] = "toy-pos",
@@ -93,28 +91,18 @@ def tune(
     save_weights: Annotated[
         bool, Option("--save-weights", help="Keep each snapshot's weights, in OUT/step-N.", rich_help_panel=KEEPING)
     ] = False,
-    data: Annotated[
-        Path | None, Option(help="Folder with the corpora of named tasks.", envvar="CLOSERLOOK_DATA", show_envvar=True)
-    ] = None,
-    store: Annotated[
-        Path | None, Option(help="Where vectors are kept. (default: user cache)", envvar="CLOSERLOOK_STORE")
-    ] = None,
+    data: Data = None,
+    store: StoreFolder = None,
     device: Annotated[
         str, Option(help="auto (CUDA, else MPS, else CPU), cuda, mps, cpu.", rich_help_panel=HOW)
     ] = "auto",
-    window: Annotated[
-        int | None, Option(help="Tokens read at a time. (default: the encoder's)", rich_help_panel=HOW)
-    ] = None,
+    window: Window = None,
     encoder_seed: Annotated[int, Option(help="Of the weights of random:ID.", rich_help_panel=HOW)] = 0,
     fast: Annotated[
         bool, Option("--fast", help="On a GPU, do without the same weights every time.", rich_help_panel=HOW)
     ] = False,
-    allow_pickle: Annotated[
-        bool, Option("--allow-pickle", help="Read pickle checkpoints, which can run code.", rich_help_panel=HOW)
-    ] = False,
-    trust_remote_code: Annotated[
-        bool, Option("--trust-remote-code", help="Run code that comes with the encoder.", rich_help_panel=HOW)
-    ] = False,
+    allow_pickle: AllowPickle = False,
+    trust_remote_code: TrustRemoteCode = False,
     as_json: Annotated[bool, Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
     """Fine-tune an encoder with a linear head over exactly the vectors that are probed; keep the vectors on the way."""

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from closerlook.errors import InputError
+from closerlook.geometry import kernels
 from closerlook.geometry.frame import Floats, Integers, as_points
-from closerlook.geometry.shape import BLOCK_BYTES
+from closerlook.geometry.shape import around_mean, centre, each_strip, later_distances, nearest_rows, one_thread
 
 NEIGHBOURS = 10
 BINS = 1 << 20
@@ -39,10 +40,11 @@ class Alikeness:
         return asdict(self)
 
 
-def alikeness(A: ArrayLike, B: ArrayLike, *, k: int = NEIGHBOURS) -> Alikeness:
+def alikeness(A: ArrayLike, B: ArrayLike, *, k: int = NEIGHBOURS, threads: int | None = None) -> Alikeness:
     """All measures of two spaces of the same rows."""
     a, b = _paired(A, B)
-    return Alikeness(linear_cka(a, b), procrustes(a, b), rsa(a, b), shared_neighbours(a, b, k=k), len(a), k)
+    shared = shared_neighbours(a, b, k=k, threads=threads)
+    return Alikeness(linear_cka(a, b), procrustes(a, b), rsa(a, b, threads=threads), shared, len(a), k)
 
 
 def linear_cka(A: ArrayLike, B: ArrayLike) -> float:
@@ -54,7 +56,7 @@ def linear_cka(A: ArrayLike, B: ArrayLike) -> float:
     1.0
     """
     a, b = _paired(A, B)
-    a, b = a - a.mean(axis=0), b - b.mean(axis=0)
+    a, b = around_mean(a), around_mean(b)
     if len(a) < 4:
         return math.nan
     length = math.sqrt(max(0.0, _hsic(a, a)) * max(0.0, _hsic(b, b)))
@@ -78,13 +80,14 @@ def procrustes(A: ArrayLike, B: ArrayLike) -> float:
     1.0
     """
     a, b = _paired(A, B)
-    a, b = a - a.mean(axis=0), b - b.mean(axis=0)
+    a, b = around_mean(a), around_mean(b)
     length = float(np.linalg.norm(a) * np.linalg.norm(b))
     if length == 0:
         return math.nan
-    if max(a.shape[1], b.shape[1]) > len(a):  # the product of rows is smaller
-        a, b = _rotated(a), _rotated(b)
-    return float(np.linalg.svd(a.T @ b, compute_uv=False).sum()) / length
+    with one_thread():
+        if max(a.shape[1], b.shape[1]) > len(a):  # the product of rows is smaller
+            a, b = _rotated(a), _rotated(b)
+        return float(np.linalg.svd(a.T @ b, compute_uv=False).sum()) / length
 
 
 def _rotated(a: Floats) -> Floats:
@@ -94,78 +97,49 @@ def _rotated(a: Floats) -> Floats:
     return turned
 
 
-def rsa(A: ArrayLike, B: ArrayLike) -> float:
-    """The Spearman correlation of the Euclidean distances of all pairs of rows; blockwise, in bounded memory.
+def rsa(A: ArrayLike, B: ArrayLike, *, threads: int | None = None) -> float:
+    """The Spearman correlation of the Euclidean distances of all pairs of rows; strip by strip, in bounded memory.
 
     Distances are told apart at BINS levels; those of one level share their mean rank, as ties do.
     """
     a, b = _paired(A, B)
-    if len(a) < 3:
+    spaces = [centre(space) for space in (a, b)]
+    tops = [_top(squares) for _, squares in spaces]
+    if len(a) < 3 or min(tops) == 0:
         return math.nan
-    tops = [_top(space) for space in (a, b)]
-    if min(tops) == 0:
+    n, scales = len(a), [BINS / top for top in tops]
+
+    def count(start: int, end: int) -> list[Integers]:
+        strips = (later_distances(*space, start, end) for space in spaces)
+        return [kernels.count_levels(strip, scale, BINS) for strip, scale in zip(strips, scales, strict=True)]
+
+    def multiply(start: int, end: int) -> float:
+        strips = [later_distances(*space, start, end) for space in spaces]
+        return kernels.rank_products(strips, scales, ranks)
+
+    counts = np.zeros((2, BINS + 1), np.int64)
+    for found in each_strip(count, n, threads):
+        counts += found
+    ranks = [np.cumsum(levels) - (levels - 1) / 2 - (n * (n - 1) / 2 + 1) / 2 for levels in counts]  # around the middle
+    squares = [float(levels @ rank**2) for levels, rank in zip(counts, ranks, strict=True)]
+    if min(squares) == 0:
         return math.nan
-    counts = [np.zeros(BINS + 1, np.int64) for _ in range(2)]
-    for levels in _levels(a, b, tops):
-        counts = [count + np.bincount(level, minlength=BINS + 1) for count, level in zip(counts, levels, strict=True)]
-    ranks = [np.cumsum(count) - (count - 1) / 2 for count in counts]
-    pairs = len(a) * (len(a) - 1) / 2
-    middle = (pairs + 1) / 2
-    product = sum(
-        float((ranks[0][first] - middle) @ (ranks[1][second] - middle)) for first, second in _levels(a, b, tops)
-    )
-    squares = [float(count @ (rank - middle) ** 2) for count, rank in zip(counts, ranks, strict=True)]
-    return product / math.sqrt(squares[0] * squares[1]) if min(squares) > 0 else math.nan
+    return sum(each_strip(multiply, n, threads)) / math.sqrt(squares[0] * squares[1])
 
 
-def _top(space: Floats) -> float:
-    """No two rows are farther apart."""
-    return 2.0 * float(np.linalg.norm(space - space.mean(axis=0), axis=1).max())
+def _top(squares: Floats) -> float:
+    """No two rows are farther apart; and no round share of it, where ties are likely, is where a level ends."""
+    return 2.0007 * math.sqrt(float(squares.max()))
 
 
-def _levels(a: Floats, b: Floats, tops: list[float]) -> Any:
-    """The levels of the distances of all pairs, in both spaces, block by block."""
-    rows = max(1, BLOCK_BYTES // (8 * len(a)))
-    for at in range(0, len(a), rows):
-        later = np.arange(at, len(a))
-        keep = np.arange(at, min(at + rows, len(a)))[:, None] < later
-        yield [
-            (np.sqrt(_block(space, at, rows)) * (BINS / top)).astype(np.int64)[keep]
-            for space, top in ((a, tops[0]), (b, tops[1]))
-        ]
-
-
-def _block(space: Floats, at: int, rows: int) -> Floats:
-    """The squared distances of some rows to themselves and all later ones."""
-    centred = space[at:] - space.mean(axis=0)
-    squares = (centred**2).sum(axis=1)
-    found: Floats = squares[:rows, None] + squares - 2 * centred[:rows] @ centred.T
-    return np.maximum(found, 0, out=found)
-
-
-def shared_neighbours(A: ArrayLike, B: ArrayLike, *, k: int = NEIGHBOURS) -> float:
+def shared_neighbours(A: ArrayLike, B: ArrayLike, *, k: int = NEIGHBOURS, threads: int | None = None) -> float:
     """The Jaccard index of each row's k nearest in both spaces, mean over rows; ties go to the smaller row."""
     a, b = _paired(A, B)
     if not 1 <= k < len(a):
         raise InputError(f"k is {k}; expected 1 to {len(a) - 1}, as there are {len(a)} rows")
-    total = 0.0
-    rows = max(1, BLOCK_BYTES // (8 * len(a)))
-    for at in range(0, len(a), rows):
-        near_a, near_b = (_nearest(space, at, rows, k) for space in (a, b))
-        shared = np.array([len(np.intersect1d(x, z)) for x, z in zip(near_a, near_b, strict=True)])
-        total += float((shared / (2 * k - shared)).sum())
-    return total / len(a)
-
-
-def _nearest(space: Floats, at: int, rows: int, k: int) -> Integers:
-    """(b, k) the nearest rows of some."""
-    centred = space - space.mean(axis=0)
-    part = centred[at : at + rows]
-    block = (centred**2).sum(axis=1) - 2 * part @ centred.T
-    block[np.arange(len(part)), np.arange(at, at + len(part))] = np.inf
-    limit = np.partition(block, k - 1, axis=1)[:, k - 1 : k]
-    sure = np.where(block < limit, -1.0, np.where(block == limit, 0.0, 1.0))
-    return np.argsort(sure, axis=1, kind="stable")[:, :k]
+    near = np.sort(np.hstack([nearest_rows(space, k, threads)[0] for space in (a, b)]), axis=1)
+    shared = (near[:, 1:] == near[:, :-1]).sum(axis=1)
+    return float((shared / (2 * k - shared)).mean())
 
 
 def _paired(A: ArrayLike, B: ArrayLike) -> tuple[Floats, Floats]:

@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from closerlook.errors import InputError
 from closerlook.geometry import kernels
@@ -99,6 +99,11 @@ class LabelDistances:
         """(m,) the distance of each label to the nearest other one."""
         return np.array([distance for _, _, distance in self.nearest()])
 
+    def mean_minimum(self) -> float:
+        """The mean of these over the labels that have one; NaN where none has."""
+        minimum = self.minimum()
+        return float(np.nanmean(minimum)) if np.isfinite(minimum).any() else np.nan
+
 
 @dataclass(frozen=True, eq=False)
 class Extents:
@@ -175,6 +180,47 @@ def label_distances(distances: ClusterDistances, *, statistic: Statistic = "mean
         {label: missing.count(label) for label in dict.fromkeys(missing)},
         distances.radius,
     )
+
+
+class PlacedClusters:
+    """The clusters of a space, placed once; which of their rows are drawn may change from one question to the next."""
+
+    def __init__(
+        self, X: ArrayLike, clustering: Clustering, *, min_points: int = 1, threads: int | None = None
+    ) -> None:
+        points = _points_of(X, clustering)
+        self.clustering, self.min_points, self.threads = clustering, min_points, threads
+        self.frame = Frame.of(points)
+        self.Z = self.frame.place(points)
+        self.shape, self.groups = _shapes(self.Z, clustering.members(), clustering.sizes >= min_points)
+        pairs = _wanted(clustering, self.shape, len(self.groups))
+        single = (np.array([len(group) for group in self.groups])[pairs] == 1).all(axis=1)
+        self.hulls = pairs[~single]
+        self.points = _hull_distances(self.Z, self.groups, pairs[single], gap=GAP, threads=threads, progress=None)
+
+    def distances(self, drawn: NDArray[np.bool_], *, gap: float = GAP) -> ClusterDistances:
+        """The distances of the hulls of the rows drawn, (n,); a cluster none of whose rows is drawn is left out.
+
+        Hulls of parts lie inside those of the whole: they are disjoint as well, and need no clustering of their own.
+        """
+        there = np.array([len(group) == 1 or drawn[group].any() for group in self.groups], dtype=bool)
+        groups = [
+            group[drawn[group]] if some and len(group) > 1 else group[:1]
+            for some, group in zip(there, self.groups, strict=True)
+        ]
+        pairs = self.hulls[there[self.hulls].all(axis=1)]
+        lower, upper = _hull_distances(self.Z, groups, pairs, gap=gap, threads=self.threads, progress=None)
+        seen = np.bincount(self.clustering.assignments[drawn], minlength=self.clustering.n_clusters) > 0
+        shape = np.where(seen, self.shape, -1)
+        return ClusterDistances(
+            self.clustering,
+            shape,
+            self.frame.outside(np.fmax(lower, self.points[0])),
+            self.frame.outside(np.fmax(upper, self.points[1])),
+            self.min_points,
+            np.flatnonzero(shape < 0),
+            float(self.frame.outside(self.frame.radius)),
+        )
 
 
 def inside_distances(X: ArrayLike, clustering: Clustering) -> Extents:

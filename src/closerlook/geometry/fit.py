@@ -10,10 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from closerlook.geometry.frame import Floats, Integers
-from closerlook.geometry.shape import class_means, labelled, squared_blocks
+from closerlook.geometry.shape import (
+    centre,
+    class_means,
+    each_strip,
+    labelled,
+    later_distances,
+    nearest_mean,
+    one_thread,
+)
 
-ROUNDS = 11
-"""Steps of LogME's fixed point, as its authors take them."""
+ROUNDS = 1000
+"""Steps of LogME's fixed point at most. Its authors stop after 11, short of it where columns outnumber rows."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +39,9 @@ class LabelFit:
         return asdict(self)
 
 
-def label_fit(X: ArrayLike, y: ArrayLike) -> LabelFit:
+def label_fit(X: ArrayLike, y: ArrayLike, *, threads: int | None = None) -> LabelFit:
     """All three."""
-    return LabelFit(logme(X, y), gdv(X, y), silhouette(X, y))
+    return LabelFit(logme(X, y), gdv(X, y, threads=threads), silhouette(X, y, threads=threads))
 
 
 def logme(X: ArrayLike, y: ArrayLike) -> float:
@@ -43,15 +51,14 @@ def logme(X: ArrayLike, y: ArrayLike) -> float:
     """
     points, codes, m = labelled(X, y)
     n, d = points.shape
-    left, singular, _ = np.linalg.svd(points, full_matrices=False)
+    # One triangle holds all: the singular values of X, the targets along its directions, and what lies outside them.
+    with one_thread():
+        triangle = np.asarray(np.linalg.qr(np.column_stack([points, _members(codes, m)]), mode="r"))
+        left, singular, _ = np.linalg.svd(triangle[:d, :d], full_matrices=False)
     kept = singular > singular.max(initial=0) * 1e-12
-    squares, left = singular[kept] ** 2, left[:, kept]
-    found = []
-    for code in range(m):
-        target = (codes == code).astype(np.float64)
-        along = (left.T @ target) ** 2
-        rest = max(0.0, float(target @ target) - float(along.sum()))
-        found.append(_evidence(squares, along, rest, n, d))
+    along = (left.T @ triangle[:d, d:]) ** 2
+    rest = (triangle[d:, d:] ** 2).sum(axis=0) + along[~kept].sum(axis=0)
+    found = [_evidence(singular[kept] ** 2, along[kept, code], float(rest[code]), n, d) for code in range(m)]
     return float(np.mean(found))
 
 
@@ -65,7 +72,7 @@ def _evidence(squares: Floats, along: Floats, rest: float, n: int, d: int) -> fl
         missed = float((along / (1 + squares / ratio) ** 2).sum()) + rest
         alpha, beta = gamma / (length + 1e-5), (n - gamma) / (missed + 1e-5)
         before, ratio = ratio, alpha / beta
-        if abs(ratio - before) / before <= 1e-3:
+        if abs(ratio - before) / before <= 1e-6:
             break
     length = float((squares * along / (ratio + squares) ** 2).sum())
     missed = float((along / (1 + squares / ratio) ** 2).sum()) + rest
@@ -75,7 +82,7 @@ def _evidence(squares: Floats, along: Floats, rest: float, n: int, d: int) -> fl
     return (whole - n * math.log(2 * math.pi)) / (2 * n)
 
 
-def gdv(X: ArrayLike, y: ArrayLike) -> float:
+def gdv(X: ArrayLike, y: ArrayLike, *, threads: int | None = None) -> float:
     """Mean distance within labels minus mean distance between them, of z-scores halved, over the root of d.
 
     >>> far = [[0.0], [0.0], [9.0], [9.0]]
@@ -85,7 +92,7 @@ def gdv(X: ArrayLike, y: ArrayLike) -> float:
     points, codes, m = labelled(X, y)
     deviation = points.std(axis=0)
     scores = 0.5 * (points - points.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
-    sums = _label_sums(scores, codes, m)
+    sums = _label_sums(scores, codes, m, threads)
     counts = np.bincount(codes, minlength=m).astype(np.float64)
     between = np.zeros((m, m))
     np.add.at(between, codes, sums)
@@ -97,7 +104,7 @@ def gdv(X: ArrayLike, y: ArrayLike) -> float:
     return float((inside.mean() - apart.mean()) / math.sqrt(points.shape[1]))
 
 
-def silhouette(X: ArrayLike, y: ArrayLike) -> float:
+def silhouette(X: ArrayLike, y: ArrayLike, *, threads: int | None = None) -> float:
     """The mean over rows of (b - a) / max(a, b): a to the own label's other rows, b to the nearest other label's.
 
     >>> silhouette([[0.0], [0.0], [5.0], [5.0]], ["a", "a", "b", "b"])
@@ -105,7 +112,7 @@ def silhouette(X: ArrayLike, y: ArrayLike) -> float:
     """
     points, codes, m = labelled(X, y)
     counts = np.bincount(codes, minlength=m).astype(np.float64)
-    sums = _label_sums(points, codes, m)
+    sums = _label_sums(points, codes, m, threads)
     rows = np.arange(len(codes))
     alone = counts[codes] == 1
     own = sums[rows, codes] / np.maximum(counts[codes] - 1, 1)
@@ -117,16 +124,32 @@ def silhouette(X: ArrayLike, y: ArrayLike) -> float:
     return float(values.mean())
 
 
-def _label_sums(points: Floats, codes: Integers, m: int) -> Floats:
-    """(n, m) the sum of each row's distances to the rows of each label; blockwise."""
+def _label_sums(points: Floats, codes: Integers, m: int, threads: int | None) -> Floats:
+    """(n, m) the sum of each row's distances to the rows of each label; every pair is measured once."""
+    centred, squares = centre(points)
+    member = _members(codes, m)
+
+    def add(start: int, end: int) -> tuple[Floats, Floats]:
+        distances = later_distances(centred, squares, start, end)
+        return distances @ member[start:], distances[:, end - start :].T @ member[start:end]
+
+    sums, start = np.zeros((len(codes), m)), 0
+    for own, later in each_strip(add, len(codes), threads):
+        sums[start : start + len(own)] += own
+        start += len(own)
+        sums[start:] += later
+    return sums
+
+
+def _members(codes: Integers, m: int) -> Floats:
+    """(n, m) 1 where the row has the label."""
     member = np.zeros((len(codes), m))
     member[np.arange(len(codes)), codes] = 1.0
-    return np.concatenate([np.sqrt(block) @ member for block in squared_blocks(points, own=0.0)])
+    return member
 
 
 def nearest_mean_accuracy(X: ArrayLike, y: ArrayLike) -> float:
     """The share of rows whose label's mean is the nearest of all."""
     points, codes, m = labelled(X, y)
     means, _ = class_means(points, codes, m)
-    near = ((means**2).sum(axis=1) - 2 * points @ means.T).argmin(axis=1)
-    return float(np.mean(near == codes))
+    return float(np.mean(nearest_mean(points, means) == codes))

@@ -19,6 +19,7 @@ from closerlook.errors import InputError, WorkError
 from closerlook.geometry.frame import Floats, Integers, longest
 
 Signs = NDArray[np.int8]
+Singles = NDArray[np.float32]
 Progress = Callable[[int, int], None]
 
 UNDECIDED, SEPARABLE, OVERLAPPING = 0, 1, 2
@@ -55,6 +56,9 @@ _KINDS |= {
 _SIGNATURES: dict[str, tuple[type | None, str]] = {
     "solve_pairs": (None, "XFxnNnNNnxxxntSXXNXNNXS"),
     "nearest": (None, "XnXXXnnxtXX"),
+    "nearest_in_strip": (None, "XnnXFnnnxNX"),
+    "count_levels": (None, "XnnxnN"),
+    "rank_products": (c_double, "XXnnxxnXX"),
     "greedy_new": (c_void_p, "XnnnnNNXXNNNNxxxt"),
     "greedy_free": (None, "p"),
     "greedy_add_plane": (None, "pnnX"),
@@ -193,6 +197,40 @@ def nearest(
         _pointer(lower), _pointer(upper),
     )  # fmt: skip
     return lower, upper
+
+
+def nearest_in_strip(
+    X: Floats, lengths: Floats, about: Singles, *, first: int, k: int, unit: float
+) -> tuple[Integers, Floats]:
+    """The k nearest rows of X to each of some from `first` on, nearest first, and their squared distances.
+
+    about: (b, n) squared distances less the row's own squared length, in single precision, off by no more than
+    unit * (|x| + |y|)²; lengths: (n,) those |x|. Of equally near rows the smaller comes first.
+    """
+    b, n = about.shape
+    rows, squared = np.zeros((b, k), np.int64), np.zeros((b, k))
+    library().nearest_in_strip(
+        _pointer(X), n, X.shape[1], _pointer(lengths), _pointer(about), first, b, k, unit, _pointer(rows),
+        _pointer(squared),
+    )  # fmt: skip
+    return rows, squared
+
+
+def count_levels(distances: Floats, scale: float, bins: int) -> Integers:
+    """(bins + 1,) how many distances lie at each level: of some rows (b, c) to themselves and all later ones."""
+    counts = np.zeros(bins + 1, np.int64)
+    library().count_levels(_pointer(distances), *distances.shape, scale, bins, _pointer(counts))
+    return counts
+
+
+def rank_products(distances: Sequence[Floats], scales: Sequence[float], ranks: Sequence[Floats]) -> float:
+    """The sum of the products of the ranks that two spaces give to the same pairs; ranks: by level."""
+    (a, b), (rank_a, rank_b) = distances, ranks
+    return float(
+        library().rank_products(
+            _pointer(a), _pointer(b), *a.shape, *scales, len(rank_a) - 1, _pointer(rank_a), _pointer(rank_b)
+        )
+    )
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import binom
+from scipy.special import bdtr
 
 from closerlook.errors import InputError
-from closerlook.geometry import kernels
 from closerlook.geometry.clusters import cluster
 from closerlook.geometry.distances import cluster_distances, label_distances
-from closerlook.geometry.frame import Floats, Frame, Integers, as_labels, as_points, longest
+from closerlook.geometry.frame import Floats, Integers, as_labels, as_points
+from closerlook.geometry.graded import LabelHulls
 from closerlook.geometry.hulls import TAU
 from closerlook.geometry.kernels import Progress
+
+POINTS = 2000
+"""Points that clusterings under shuffled labels are held to."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +39,13 @@ class Null:
     @classmethod
     def of(cls, value: float, shuffled: Floats, *, lower: bool = False) -> Null:
         """lower: smaller than chance is what is looked for."""
+        shuffled = shuffled[np.isfinite(shuffled)]
         n = len(shuffled)
         if n == 0 or not math.isfinite(value):
             return cls(value, math.nan, math.nan, math.nan, math.nan, n)
         mean, deviation = float(shuffled.mean()), float(shuffled.std(ddof=1)) if n > 1 else math.nan
         beyond = shuffled <= value if lower else shuffled >= value
-        z = (value - mean) / deviation if deviation > 0 else math.nan
+        z = (value - mean) / deviation if deviation > 1e-12 * abs(mean) else math.nan
         return cls(value, mean, deviation, z, (1 + int(beyond.sum())) / (n + 1), n)
 
     def to_dict(self) -> dict[str, Any]:
@@ -83,39 +87,23 @@ def separability(
     if len(labels) < 2:
         raise InputError(f"y has one label, {labels[0]!r}; expected at least two")
     rng = np.random.default_rng([seed, 5])
-    placed = _Placed(points, tau, kernels.count_threads(threads))
+    placed = LabelHulls(points, tau, threads)
     shares = []
     for at in range(shuffles + 1):
-        shares.append(placed.share_apart(codes if at == 0 else rng.permutation(codes)))
+        shares.append(float(np.mean(placed.apart(codes if at == 0 else rng.permutation(codes)))))
         if progress:
             progress(at + 1, shuffles + 1)
+    cover, ratio = by_chance(codes, points.shape[1])
+    return Separability(Null.of(shares[0], np.array(shares[1:])), shares[0] == 1.0, ratio, cover)
+
+
+def by_chance(codes: Integers, d: int) -> tuple[float, float]:
+    """Cover's probability and n / 2d for the points of two labels, mean over the pairs of labels."""
     counts = np.bincount(codes)
-    i, j = np.triu_indices(len(labels), 1)
+    i, j = np.triu_indices(len(counts), 1)
     sizes = counts[i] + counts[j]
-    d = points.shape[1]
     cover = {int(n): cover_probability(int(n), d) for n in np.unique(sizes)}
-    return Separability(
-        Null.of(shares[0], np.array(shares[1:])),
-        shares[0] == 1.0,
-        float(np.mean(sizes / (2 * d))),
-        float(np.mean([cover[int(n)] for n in sizes])),
-    )
-
-
-class _Placed:
-    """Points in the engine's frame, asked again and again under other labels."""
-
-    def __init__(self, points: Floats, tau: float, threads: int) -> None:
-        frame = Frame.of(points)
-        self.Z, self.threads = frame.place(points), threads
-        self.tolerance, self.slack = tau * frame.radius, Frame.slack(longest(self.Z), points.shape[1])
-
-    def share_apart(self, codes: Integers) -> float:
-        """The share of the pairs of labels whose hulls are apart."""
-        groups = [np.flatnonzero(codes == code) for code in range(int(codes.max()) + 1)]
-        pairs = np.column_stack(np.triu_indices(len(groups), 1))
-        found = kernels.solve_pairs(self.Z, groups, pairs, tau=self.tolerance, slack=self.slack, threads=self.threads)
-        return float(np.mean(found.verdict == kernels.SEPARABLE))
+    return float(np.mean([cover[int(n)] for n in sizes])), float(np.mean(sizes / (2 * d)))
 
 
 def cover_probability(n: int, d: int) -> float:
@@ -126,15 +114,16 @@ def cover_probability(n: int, d: int) -> float:
     >>> round(cover_probability(4, 2), 9), cover_probability(3, 2)
     (0.875, 1.0)
     """
-    return float(binom.cdf(d, n - 1, 0.5))
+    return float(bdtr(min(d, n - 1), n - 1, 0.5))
 
 
 @dataclass(frozen=True)
 class ClusterNulls:
-    """Cluster count and mean minimum distance beside shuffled labels."""
+    """Cluster count and mean minimum distance beside shuffled labels; n: the points that were clustered."""
 
     n_clusters: Null
     mean_minimum_distance: Null
+    n: int
 
     def to_dict(self) -> dict[str, Any]:
         """By name."""
@@ -149,22 +138,29 @@ def cluster_nulls(
     seed: int = 0,
     tau: float = TAU,
     min_points: int = 1,
+    points: int = POINTS,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> ClusterNulls:
-    """DirectProbe's clusters and their distances under shuffled labels; each shuffle is clustered in full."""
-    points = as_points(X)
-    _, codes = as_labels(y, len(points))
+    """DirectProbe's clusters and their distances under shuffled labels; each shuffle is clustered in full.
+
+    points: a space with more is thinned out at random to so many, the same for the true labels and all shuffles:
+    shuffled labels fall into so many clusters that a large space would take hours.
+    """
     rng = np.random.default_rng([seed, 6])
+    whole = as_points(X)
+    _, codes = as_labels(y, len(whole))
+    if len(whole) > points:
+        kept = np.sort(rng.choice(len(whole), points, replace=False))
+        whole, codes = whole[kept], np.unique(codes[kept], return_inverse=True)[1]
     counts, distances = [], []
     for at in range(shuffles + 1):
-        found = cluster(points, codes if at == 0 else rng.permutation(codes), tau=tau, threads=threads)
-        apart = label_distances(cluster_distances(points, found, min_points=min_points, threads=threads))
-        minimum = apart.minimum()
+        found = cluster(whole, codes if at == 0 else rng.permutation(codes), tau=tau, threads=threads)
+        apart = label_distances(cluster_distances(whole, found, min_points=min_points, threads=threads))
         counts.append(float(found.n_clusters))
-        distances.append(float(np.nanmean(minimum)) if np.isfinite(minimum).any() else math.nan)
+        distances.append(apart.mean_minimum())
         if progress:
             progress(at + 1, shuffles + 1)
     return ClusterNulls(
-        Null.of(counts[0], np.array(counts[1:]), lower=True), Null.of(distances[0], np.array(distances[1:]))
+        Null.of(counts[0], np.array(counts[1:]), lower=True), Null.of(distances[0], np.array(distances[1:])), len(whole)
     )

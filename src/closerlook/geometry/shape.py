@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
-from typing import Any
+from functools import cache
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from closerlook.errors import InputError
-from closerlook.geometry.frame import Floats, Integers, as_labels, as_points
+from closerlook.geometry import kernels
+from closerlook.geometry.frame import Floats, Frame, Integers, as_labels, as_points
 
-BLOCK_BYTES = 1 << 26
-"""What a block of pairwise distances may take."""
+BLOCK_BYTES = 1 << 25
+"""What the distances of a strip of rows to all rows may take; several strips are under way at a time."""
+
+MOST_TASKS = 8
+"""Under way at a time, however many threads there are: memory stays bounded."""
+
+EMPTY = 1e-6
+"""Directions with less than this part of the largest spread hold nothing but the rounding of 32-bit vectors."""
 
 OUTLYING = 3.0
 """Standard deviations from which on a dimension's mean stands out."""
@@ -46,13 +57,17 @@ class Collapse:
 def collapse(X: ArrayLike, y: ArrayLike) -> Collapse:
     """How far a space has collapsed onto the means of its labels; the classifier is that of least squares.
 
+    All are NaN where all rows are the same.
+
     >>> corners = np.eye(3).repeat(4, axis=0)
     >>> found = collapse(corners, [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2])
     >>> round(found.nc1, 9), round(found.nc2_norm, 9), round(found.nc2_angle, 9), found.nc4
     (0.0, 0.0, 0.0, 1.0)
     """
     points, codes, m = labelled(X, y)
-    centred = points - points.mean(axis=0)
+    centred = around_mean(points)
+    if not centred.any():
+        return Collapse(*[math.nan] * 6)
     means, counts = class_means(centred, codes, m)
     within = centred - means[codes]
     spread = np.bincount(codes, (within**2).sum(axis=1), m) / counts  # each label's variance
@@ -63,7 +78,7 @@ def collapse(X: ArrayLike, y: ArrayLike) -> Collapse:
     apart = ((means[i] - means[j]) ** 2).sum(axis=1)
     cosines = _cosines(arms)[i, j]
     said, weights = _least_squares(centred, codes, m)
-    near = _nearest_mean(centred, means)
+    near = nearest_mean(centred, means)
     return Collapse(
         nc1=_trace_ratio(within, arms) / m,
         cdnv=float(np.mean((spread[i] + spread[j]) / (2 * apart))) if (apart > 0).all() else math.inf,
@@ -87,13 +102,15 @@ def _least_squares(centred: Floats, codes: Integers, m: int) -> tuple[Integers, 
     """What the linear classifier of least squares says of each row, and its weights (m, d)."""
     target = np.full((len(codes), m), -1.0 / m)
     target[np.arange(len(codes)), codes] += 1.0
-    gram = centred.T @ centred
-    ridge = 1e-8 * np.trace(gram) / len(gram)
-    weights = np.linalg.solve(gram + ridge * np.eye(len(gram)), centred.T @ (target - target.mean(axis=0))).T
+    values, axes = np.linalg.eigh(centred.T @ centred)
+    kept = values > EMPTY**2 * values[-1]
+    inside = axes[:, kept] / values[kept]
+    weights = (inside @ (axes[:, kept].T @ (centred.T @ (target - target.mean(axis=0))))).T
     return (centred @ weights.T + target.mean(axis=0)).argmax(axis=1), weights
 
 
-def _nearest_mean(points: Floats, means: Floats) -> Integers:
+def nearest_mean(points: Floats, means: Floats) -> Integers:
+    """(n,) the place of the nearest of some means, for each point."""
     nearest: Integers = ((means**2).sum(axis=1) - 2 * points @ means.T).argmin(axis=1)
     return nearest
 
@@ -124,17 +141,17 @@ def participation_ratio(X: ArrayLike) -> float:
     return float(values.sum() ** 2 / total) if total > 0 else 0.0
 
 
-def two_nn(X: ArrayLike, *, discard: float = 0.1) -> float:
+def two_nn(X: ArrayLike, *, discard: float = 0.1, threads: int | None = None) -> float:
     """The intrinsic dimension by the distances to the two nearest neighbours (Facco et al. 2017).
 
     A row that is there several times counts once: its nearest neighbour is the nearest that lies elsewhere. discard:
     the share of the largest ratios left out of the fit, as in the paper. NaN with fewer than four places.
     """
-    points = np.unique(as_points(X), axis=0)
+    points = _places(as_points(X))
     if len(points) < 4:
         return math.nan
-    nearest = np.sqrt(np.concatenate([_two_smallest(block) for block in squared_blocks(points)]))
-    ratio = np.sort(nearest[:, 1] / nearest[:, 0])
+    squared = nearest_rows(points, 2, threads)[1]
+    ratio = np.sort(np.sqrt(squared[:, 1] / squared[:, 0]))
     kept = ratio[: int(len(ratio) * (1 - discard))]
     logs = np.log(kept)
     share = -np.log(1 - np.arange(1, len(kept) + 1) / len(ratio)) if discard else _open_share(len(ratio))
@@ -146,8 +163,11 @@ def _open_share(n: int) -> Floats:
     return -np.log(1 - np.arange(1, n + 1) / (n + 1))
 
 
-def _two_smallest(block: Floats) -> Floats:
-    return np.sort(np.partition(block, 1, axis=1)[:, :2], axis=1)
+def _places(points: Floats) -> Floats:
+    """The rows that differ, each once, in an order that depends on nothing else."""
+    rows = np.ascontiguousarray(points + 0.0)  # which makes 0 of -0
+    whole = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
+    return rows[np.unique(whole, return_index=True)[1]]
 
 
 # ---- isotropy ----
@@ -202,10 +222,11 @@ def _iso_score(variances: Floats, d: int) -> float:
 
 def _variances(points: Floats) -> Floats:
     """The variances along the principal axes, the largest first; no more than rows or columns."""
-    centred = points - points.mean(axis=0)
+    centred = around_mean(points)
     n, d = centred.shape
-    gram = centred.T @ centred if d <= n else centred @ centred.T
-    values = np.linalg.eigvalsh(gram)[::-1]
+    with one_thread():
+        gram = centred.T @ centred if d <= n else centred @ centred.T
+        values = np.linalg.eigvalsh(gram)[::-1]
     found: Floats = np.clip(values, 0, None) / max(1, n - 1)
     return found
 
@@ -222,6 +243,11 @@ def labelled(X: ArrayLike, y: ArrayLike) -> tuple[Floats, Integers, int]:
     return points, codes, len(labels)
 
 
+def around_mean(points: Floats) -> Floats:
+    """The points less their mean; exactly 0 where all are the same, which the rounding of the mean would hide."""
+    return np.zeros_like(points) if (points == points[0]).all() else points - points.mean(axis=0)
+
+
 def class_means(points: Floats, codes: Integers, m: int) -> tuple[Floats, Floats]:
     """(m, d) the mean of each label, and how many rows it has."""
     counts = np.bincount(codes, minlength=m).astype(np.float64)
@@ -230,14 +256,85 @@ def class_means(points: Floats, codes: Integers, m: int) -> tuple[Floats, Floats
     return np.add.reduceat(points[order], starts, axis=0) / counts[:, None], counts
 
 
-def squared_blocks(points: Floats, *, own: float = math.inf) -> Iterator[Floats]:
-    """(b, n) the squared distances of some rows to all, block by block; own: what stands for a row's to itself."""
-    centred = points - points.mean(axis=0)
-    squares = (centred**2).sum(axis=1)
-    rows = max(1, BLOCK_BYTES // (8 * len(points)))
-    for at in range(0, len(points), rows):
-        part = centred[at : at + rows]
-        block = squares[at : at + rows, None] + squares - 2 * part @ centred.T
-        np.maximum(block, 0, out=block)
-        block[np.arange(len(part)), np.arange(at, at + len(part))] = own
-        yield block
+# ---- all pairs of rows ----
+
+Task = TypeVar("Task")
+Found = TypeVar("Found")
+
+
+def each_strip(work: Callable[[int, int], Found], n: int, threads: int | None = None, item: int = 8) -> Iterator[Found]:
+    """work(start, end) for strips of n rows; item: the bytes of one distance. Strips do not depend on threads."""
+    rows = max(1, BLOCK_BYTES // (item * n))
+    strips = [(start, min(start + rows, n)) for start in range(0, n, rows)]
+    return in_order(lambda strip: work(*strip), strips, threads)
+
+
+def in_order(work: Callable[[Task], Found], tasks: Sequence[Task], threads: int | None = None) -> Iterator[Found]:
+    """What comes of each task, in their order, whichever is done first.
+
+    Linear algebra takes one thread for each task: tasks share the cores, and digits do not depend on their number.
+    """
+    workers = max(1, min(kernels.count_threads(threads), len(tasks), MOST_TASKS))
+    with one_thread(), ThreadPoolExecutor(workers) as pool:
+        waiting: deque[Future[Found]] = deque()
+        for task in tasks:
+            if len(waiting) > workers:  # results that nobody has fetched yet take memory
+                yield waiting.popleft().result()
+            waiting.append(pool.submit(work, task))
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Linear algebra on one thread: the same digits everywhere; on a busy machine, threads that wait for each other
+    take ten times as long over a small decomposition.
+    """
+    limited: AbstractContextManager[Any] = _linear_algebra().limit(limits=1, user_api="blas")
+    return limited
+
+
+@cache
+def _linear_algebra() -> Any:
+    """The libraries of this process, found once: looking for them takes milliseconds."""
+    import scipy.linalg  # noqa: F401 - it brings a library of its own, which must be loaded to be found
+    import threadpoolctl
+
+    return threadpoolctl.ThreadpoolController()
+
+
+def later_distances(centred: Floats, squares: Floats, start: int, end: int) -> Floats:
+    """(end - start, n - start) the distances of some rows to themselves and all later ones; squares: of all lengths."""
+    found: Floats = (-2 * centred[start:end]) @ centred[start:].T
+    found += squares[start:end, None]
+    found += squares[start:]
+    np.maximum(found, 0, out=found)
+    np.fill_diagonal(found, 0.0)
+    return np.sqrt(found, out=found)
+
+
+def centre(points: Floats) -> tuple[Floats, Floats]:
+    """The points around their mean, and the squares of their lengths."""
+    centred = around_mean(points)
+    return centred, np.einsum("ij,ij->i", centred, centred)
+
+
+def nearest_rows(points: Floats, k: int, threads: int | None = None) -> tuple[Integers, Floats]:
+    """(n, k) the nearest other rows of each, and their squared distances in units of a power of two.
+
+    Single precision makes a first choice, wide enough for its error; distances come from differences, so that rows that
+    are identical or nearly so are told apart. Of equally near rows the smaller comes first.
+    """
+    frame = Frame.of(points)
+    scaled, centred = np.ldexp(points, -frame.exponent), frame.place(points)
+    squares = np.einsum("ij,ij->i", centred, centred)
+    lengths, single, offsets = np.sqrt(squares), centred.astype(np.float32), squares.astype(np.float32)
+    # Inner products of d terms and a sum, in any order: d + 1 roundings; the operands' own: 3; the rest is room.
+    unit = 1.01 * (points.shape[1] + 8) * 2.0**-24
+
+    def search(start: int, end: int) -> tuple[Integers, Floats]:
+        about = (-2 * single[start:end]) @ single.T
+        about += offsets
+        return kernels.nearest_in_strip(scaled, lengths, about, first=start, k=k, unit=unit)
+
+    found = list(each_strip(search, len(points), threads, item=4))
+    return np.concatenate([rows for rows, _ in found]), np.concatenate([squared for _, squared in found])

@@ -52,6 +52,7 @@ class Similarity:
 
     p_value: of the Mantel test; the share of relabellings of b, the true one included, whose Pearson correlation is at
     least as high. exact: all of them were tried; `permutations` is how many were, the true one not counted.
+    null_mean, null_deviation: of the Pearson correlation over those relabellings: what chance gives.
     labels: those compared, in a's order. left_out_a: labels that only a has; left_out_b: that only b has. undefined:
     labels of both that have no distances on at least one side. separable: both spaces are linearly separable; where
     False, the paper does not define the value; None where a side does not say. What cannot be computed is NaN.
@@ -62,6 +63,8 @@ class Similarity:
     pearson_interval: tuple[float, float]
     spearman_interval: tuple[float, float]
     p_value: float
+    null_mean: float
+    null_deviation: float
     exact: bool
     labels: tuple[Label, ...]
     left_out_a: tuple[Label, ...]
@@ -113,20 +116,22 @@ def spatial_similarity(
     x, y = _Pairs.of(left, labels), _Pairs.of(right, labels)
     (pearson,), (spearman,) = _correlations(np.ones((1, len(x.values))), x, y)
     intervals = _intervals(x, y, resamples, confidence, generator)
-    p_value, tried, exact = _mantel(x, y, permutations, generator)
+    mantel = _mantel(x, y, permutations, generator)
     return Similarity(
         pearson=float(pearson),
         spearman=float(spearman),
         pearson_interval=intervals[0],
         spearman_interval=intervals[1],
-        p_value=p_value,
-        exact=exact,
+        p_value=mantel.p_value,
+        null_mean=mantel.mean,
+        null_deviation=mantel.deviation,
+        exact=mantel.exact,
         labels=labels,
         left_out_a=tuple(label for label in left.labels if label not in right.labels),
         left_out_b=tuple(label for label in right.labels if label not in left.labels),
         undefined=undefined,
         separable=_both(left.separable, right.separable),
-        permutations=tried,
+        permutations=mantel.tried,
         resamples=resamples,
         confidence=confidence,
     )
@@ -224,25 +229,39 @@ def _bootstrap_weights(m: int, resamples: int, rng: np.random.Generator) -> Iter
         yield counts[:, i] * counts[:, j]
 
 
-def _mantel(x: _Pairs, y: _Pairs, permutations: int, rng: np.random.Generator) -> tuple[float, int, bool]:
-    """The p-value of the Mantel test, how many relabellings beside the true one were tried, and whether that is all."""
+@dataclass(frozen=True)
+class _Mantel:
+    """The Mantel test: its p-value, the mean and deviation of the correlations beside the true one, their number.
+
+    exact: there are no others.
+    """
+
+    p_value: float
+    mean: float
+    deviation: float
+    tried: int
+    exact: bool
+
+
+def _mantel(x: _Pairs, y: _Pairs, permutations: int, rng: np.random.Generator) -> _Mantel:
     m = x.m
     exact = math.factorial(m) <= permutations
     tried = math.factorial(m) - 1 if exact else permutations
     if tried == 0 or x.constant or y.constant:
-        return math.nan, tried, exact
+        return _Mantel(math.nan, math.nan, math.nan, tried, exact)
     i, j = np.triu_indices(m, 1)
     left, right = x.standardised(), y.standardised()
     matrix = np.zeros((m, m))
     matrix[i, j] = matrix[j, i] = right
     # A relabelling that changes nothing sums in another order: without the allowance, rounding would decide a tie.
     least = left @ right - 1e-12
-    at_least = 0
-    for orders in _every_order(m) if exact else _random_orders(m, permutations, rng):
-        at_least += int(np.count_nonzero(matrix.take(orders[:, i] * m + orders[:, j]) @ left >= least))
+    chunks = _every_order(m) if exact else _random_orders(m, permutations, rng)
+    found = np.concatenate([matrix.take(orders[:, i] * m + orders[:, j]) @ left for orders in chunks])
     if exact:
-        at_least -= 1  # the true labelling, which the formula below counts
-    return (1 + at_least) / (1 + tried), tried, exact
+        found = found[1:]  # the first order is the true labelling, which the formula below counts
+    deviation = float(found.std(ddof=1)) if tried > 1 else math.nan
+    p_value = (1 + int(np.count_nonzero(found >= least))) / (1 + tried)
+    return _Mantel(p_value, float(found.mean()), deviation, tried, exact)
 
 
 def _random_orders(m: int, permutations: int, rng: np.random.Generator) -> Iterator[Integers]:

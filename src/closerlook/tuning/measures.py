@@ -37,8 +37,7 @@ def measure_layer(
     """The geometry of points (n, d) with labels (n,), and their label distances. start: those to be like."""
     found = cluster(X, y, threads=threads)
     distances = label_distances(cluster_distances(X, found, threads=threads))
-    minimum = distances.minimum()
-    mean = float(np.nanmean(minimum)) if np.isfinite(minimum).any() else math.nan
+    mean = distances.mean_minimum()
     geometry = LayerGeometry(
         n=len(y),
         labels=found.n_labels,

@@ -1,0 +1,256 @@
+"""The panel of a space: speed and memory, each measure beside a peer in the same run.
+
+    python benchmarks/panel.py FILE.npz [OTHER.npz] [--role FILE.npz]
+
+FILE and OTHER: two spaces of the same rows (without OTHER, FILE turned and blurred); --role: a space with many labels,
+for the shuffles. Times in seconds: the clock's, and what all cores together worked, which a busy machine distorts less.
+Peers that need n × n numbers get a part of the rows, and the measure beside them the same part. Peak memory is that of
+a process of its own. scikit-dimension and rsatoolbox are left out where they are not installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import math
+import os
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from scipy.spatial.distance import pdist
+from scipy.stats import spearmanr
+from sklearn.metrics import silhouette_score
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from tables import table
+
+from closerlook.geometry import (
+    cluster,
+    cluster_distances,
+    collapse,
+    isotropy,
+    label_distances,
+    largest_shares,
+    overlaps,
+    participation_ratio,
+    separability,
+    spatial_similarity,
+    two_nn,
+)
+from closerlook.geometry.alike import linear_cka, procrustes, rsa, shared_neighbours
+from closerlook.geometry.fit import gdv, logme, silhouette
+from closerlook.representations.space import Space
+
+PART = 4000
+FEW = 1000
+PAIRS = 40
+MEMORY = """
+import sys
+from pathlib import Path
+import numpy as np
+from closerlook.geometry import alikeness, collapse, isotropy, label_fit, overlaps, two_nn
+from closerlook.representations.space import Space
+if sys.argv[1:]:
+    space = Space.load(Path(sys.argv[1]))
+    A, y = space.X.astype(np.float64), space.label_names
+else:
+    rng = np.random.default_rng(0)
+    A, y = rng.normal(size=(20_000, 64)), rng.integers(0, 40, 20_000)
+def peak():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith("VmHWM"))) / 1000
+B = A[:, ::-1] + 1
+before = peak()
+alikeness(A, B), label_fit(A, y), two_nn(A), collapse(A, y), isotropy(A)
+print(before, peak())
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("other", type=Path, nargs="?")
+    parser.add_argument("--role", type=Path)
+    given = parser.parse_args()
+    A, y = load(given.file)
+    B = load(given.other)[0] if given.other else A[:, ::-1] + np.random.default_rng(0).normal(size=A.shape)
+    busy = os.getloadavg()[0]
+    print(f"{given.file.name}: {A.shape[0]:,} × {A.shape[1]}, {len(np.unique(y))} labels; ", end="")
+    print(f"{len(os.sched_getaffinity(0))} cores, load {busy:.1f} at the start")
+    whole(A, B, y)
+    peers(A, B, y)
+    if given.role:
+        shuffles(*load(given.role), given.role.name)
+    memory(given.file)
+
+
+def load(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    space = Space.load(path)
+    return space.X.astype(np.float64), space.label_names
+
+
+def timed(call: Callable[[], object]) -> tuple[object, float, float]:
+    """What comes of it, the seconds that the clock shows, and those that all cores worked."""
+    clock, work = time.perf_counter(), time.process_time()
+    found = call()
+    return found, time.perf_counter() - clock, time.process_time() - work
+
+
+# ---- the panel ----
+
+
+def whole(A: np.ndarray, B: np.ndarray, y: np.ndarray) -> None:
+    clusters, clock, work = timed(lambda: cluster(A, y))
+    one: dict[str, Callable[[], object]] = {
+        "collapse": lambda: collapse(A, y),
+        "participation ratio": lambda: participation_ratio(A),
+        "TwoNN": lambda: two_nn(A),
+        "isotropy": lambda: isotropy(A),
+        "LogME": lambda: logme(A, y),
+        "GDV": lambda: gdv(A, y),
+        "silhouette": lambda: silhouette(A, y),
+        "largest shares": lambda: largest_shares(clusters),
+        "overlaps": lambda: overlaps(A, y),
+    }
+    pair: dict[str, Callable[[], object]] = {
+        "CKA": lambda: linear_cka(A, B),
+        "Procrustes": lambda: procrustes(A, B),
+        "RSA": lambda: rsa(A, B),
+        "shared neighbours": lambda: shared_neighbours(A, B),
+    }
+    rows: list[list[object]] = []
+    for name, parts in (("one space", one), ("a pair", pair)):
+        times = [[part, *timed(call)[1:]] for part, call in parts.items()]
+        rows += [*times, [f"**{name}**", sum(row[1] for row in times), sum(row[2] for row in times)]]
+    total = [rows[len(one)][at] + rows[-1][at] for at in (1, 2)]
+    rows.append(["**both (wanted: under 30 on two quiet cores)**", *total])
+    rows.append(["beside it: the clusters", clock, work])
+    table("The whole panel, without nulls", ["measure", "seconds", "work of all cores"], rows)
+
+
+# ---- peers ----
+
+
+def peers(A: np.ndarray, B: np.ndarray, y: np.ndarray) -> None:
+    rng = np.random.default_rng(0)
+    part, few = (np.sort(rng.permutation(len(A))[:n]) for n in (min(PART, len(A)), min(FEW, len(A))))
+    a, b = A[part], B[part]
+    rows = [
+        beside("silhouette: scikit-learn", len(A), lambda: silhouette(A, y), lambda: silhouette_score(A, y)),
+        beside("TwoNN: NearestNeighbors", len(A), lambda: two_nn(A), lambda: two_nn_by_search(A)),
+        beside("shared neighbours: NearestNeighbors", len(A), lambda: shared_neighbours(A, B), lambda: shared(A, B)),
+        beside("LogME: SVD of all rows", len(A), lambda: logme(A, y), lambda: np.linalg.svd(A, full_matrices=False)),
+        beside("RSA: spearmanr of pdist", len(a), lambda: rsa(a, b), lambda: spearmanr(pdist(a), pdist(b)).statistic),
+        beside("CKA: n × n kernels", len(a), lambda: linear_cka(a, b), lambda: kernel_cka(a, b)),
+    ]
+    if importlib.util.find_spec("skdim"):
+        rows.append(beside("TwoNN: scikit-dimension", len(a), lambda: two_nn(a), lambda: skdim_two_nn(a)))
+    if importlib.util.find_spec("rsatoolbox"):
+        c, d = A[few], B[few]
+        rows.append(beside("RSA: rsatoolbox", len(c), lambda: rsa(c, d), lambda: rsatoolbox_rsa(c, d)))
+    columns = [
+        "measure: peer",
+        "rows",
+        "ours",
+        "theirs",
+        "seconds",
+        "peer",
+        "ratio",
+        "work",
+        "peer's work",
+        "ratio of work",
+    ]
+    table("Beside peers", columns, rows, digits=4)
+
+
+def beside(name: str, n: int, ours: Callable[[], object], theirs: Callable[[], object]) -> list[object]:
+    found, clock, work = timed(ours)
+    peer, their_clock, their_work = timed(theirs)
+    shown = peer if isinstance(peer, float) else ""
+    return [name, f"{n:,}", found, shown, clock, their_clock, their_clock / clock, work, their_work, their_work / work]
+
+
+def two_nn_by_search(X: np.ndarray) -> float:
+    near = NearestNeighbors(n_neighbors=2, algorithm="brute").fit(X).kneighbors()[0]
+    ratio = np.sort(near[:, 1] / np.maximum(near[:, 0], 1e-300))[: int(0.9 * len(X))]
+    logs, share = np.log(ratio), -np.log(1 - np.arange(1, len(ratio) + 1) / len(X))
+    return float(logs @ share / (logs @ logs))
+
+
+def shared(A: np.ndarray, B: np.ndarray, k: int = 10) -> float:
+    near = [NearestNeighbors(n_neighbors=k, algorithm="brute").fit(X).kneighbors(return_distance=False) for X in (A, B)]
+    same = np.array([len(np.intersect1d(x, z)) for x, z in zip(*near, strict=True)])
+    return float(np.mean(same / (2 * k - same)))
+
+
+def kernel_cka(A: np.ndarray, B: np.ndarray) -> float:
+    def hsic(K: np.ndarray, L: np.ndarray) -> float:
+        n = len(K)
+        sums = K.sum() * L.sum() / ((n - 1) * (n - 2)) - 2 / (n - 2) * K.sum(axis=0) @ L.sum(axis=0)
+        return float(((K * L).sum() + sums) / (n * (n - 3)))
+
+    K, L = ((X - X.mean(axis=0)) @ (X - X.mean(axis=0)).T for X in (A, B))
+    np.fill_diagonal(K, 0)
+    np.fill_diagonal(L, 0)
+    return hsic(K, L) / math.sqrt(hsic(K, K) * hsic(L, L))
+
+
+def skdim_two_nn(X: np.ndarray) -> float:
+    import skdim  # noqa: PLC0415 (where it is installed)
+
+    with warnings.catch_warnings(action="ignore"):
+        return float(skdim.id.TwoNN().fit(X).dimension_)
+
+
+def rsatoolbox_rsa(A: np.ndarray, B: np.ndarray) -> float:
+    from rsatoolbox.data import Dataset  # noqa: PLC0415 (where it is installed)
+    from rsatoolbox.rdm import calc_rdm, compare  # noqa: PLC0415
+
+    with warnings.catch_warnings(action="ignore"):
+        rdms = [calc_rdm(Dataset(X), method="euclidean") for X in (A, B)]
+        return float(compare(*rdms, method="spearman")[0, 0])
+
+
+# ---- what chance gives ----
+
+
+def shuffles(X: np.ndarray, y: np.ndarray, name: str) -> None:
+    found = cluster(X, y)
+    distances = label_distances(cluster_distances(X, found))
+    rows: list[list[object]] = []
+    _, clock, work = timed(lambda: spatial_similarity(distances, distances, permutations=200, resamples=0))
+    rows.append([f"200 relabellings of {found.n_labels} labels", "1", clock, work])
+    _, clock, work = timed(lambda: separability(X, y, shuffles=20))
+    rows.append([f"separability, 20 shuffles of {len(X):,} × {X.shape[1]}", "60", clock, work])
+    meeting, clock, work = timed(lambda: overlaps(X, y))
+    rows.append([f"{len(meeting)} overlaps", "", clock, work])
+    pairs = meeting[:PAIRS]
+    _, clock, work = timed(lambda: [soft_margin(X[np.isin(y, [one.first, one.second])], one, y) for one in pairs])
+    rows.append([f"LinearSVC on the first {len(pairs)} of them", "", clock, work])
+    table(f"What chance gives: {name}", ["", "wanted under", "seconds", "work of all cores"], rows)
+
+
+def soft_margin(X: np.ndarray, pair: object, y: np.ndarray) -> None:
+    positive = y[np.isin(y, [pair.first, pair.second])] == pair.first
+    with warnings.catch_warnings(action="ignore"):
+        LinearSVC(C=10.0, dual=False, tol=1e-6, max_iter=5000).fit(StandardScaler().fit_transform(X), positive)
+
+
+def memory(file: Path) -> None:
+    rows: list[list[object]] = []
+    for name, arguments in (("20,000 × 64 and 40 labels", []), (file.name, [str(file)])):
+        ran = subprocess.run([sys.executable, "-c", MEMORY, *arguments], check=True, capture_output=True, text=True)
+        before, after = map(float, ran.stdout.split())
+        rows.append([name, before, after, after - before])
+    columns = ["space, beside a turned copy", "before", "peak", "added (wanted under 1,000)"]
+    table("Memory of the panel and alikeness, in MB", columns, rows)
+
+
+if __name__ == "__main__":
+    main()

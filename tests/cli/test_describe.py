@@ -1,0 +1,157 @@
+"""`closerlook describe` on one space, and on two side by side."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from closerlook.cli.describe import ALIKE, MEANINGS
+from closerlook.geometry import (
+    alikeness,
+    cluster,
+    cluster_distances,
+    describe_space,
+    label_distances,
+    separability,
+    spatial_similarity,
+)
+from tests.cli.console import assert_refused, run
+
+Capsys = pytest.CaptureFixture[str]
+NAMES = np.array(["p", "q", "r", "s"])
+
+
+def points(seed: int = 0, apart: float = 20.0, labels: int = 4, d: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    """Eight points around each of some centres."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(8 * labels) % labels
+    return apart * rng.normal(size=(labels, d))[y] + rng.normal(size=(len(y), d)), NAMES[y]
+
+
+def saved(file: Path, X: object, y: object) -> Path:
+    np.savez(file, X=np.asarray(X), y=np.asarray(y))
+    return file
+
+
+def told(capsys: Capsys, *arguments: object) -> dict[str, object]:
+    out, _ = run(capsys, "describe", *arguments, "--json")
+    assert out.count("\n") == 1
+    found: dict[str, object] = json.loads(out)
+    return found
+
+
+def test_the_panel_is_that_of_the_library(tmp_path: Path, capsys: Capsys) -> None:
+    X, y = points(apart=1)
+    found = told(capsys, saved(tmp_path / "a.npz", X, y))
+    assert found["panel"] == pytest.approx(describe_space(X, y).flat())
+    assert (found["title"], found["n"], found["d"], found["m"]) == ("a.npz", 32, 3, 4)
+    assert found["n_clusters"] == cluster(X, y).n_clusters
+    assert found["separability"] is None
+    assert "against" not in found
+
+
+def test_every_value_is_shown_with_what_it_says(tmp_path: Path, capsys: Capsys) -> None:
+    X, y = points()
+    out, err = run(capsys, "describe", saved(tmp_path / "a.npz", X, y))
+    flat = describe_space(X, y).flat()
+    assert list(MEANINGS) == list(flat)
+    lines = {line.split("│")[1].strip(): line for line in out.splitlines() if "│" in line}
+    for name, meaning in MEANINGS.items():
+        assert f" {flat[name]:.4g} " in lines[name]
+        assert meaning in lines[name]
+    assert [line.split()[0] for line in err.splitlines()] == ["clustering", "panel", "done"]
+
+
+def test_shuffled_labels_stand_beside(tmp_path: Path, capsys: Capsys) -> None:
+    X, y = points()
+    file = saved(tmp_path / "a.npz", X, y)
+    expected = separability(X, y, shuffles=5, seed=3)
+    assert told(capsys, file, "--shuffles", 5, "--seed", 3)["separability"] == expected.to_dict()
+    out, _ = run(capsys, "describe", file, "--shuffles", 5, "--seed", 3)
+    assert f"{expected.separable.mean:.4g} ± {expected.separable.deviation:.3g}; p 0.167" in out
+
+
+def test_two_spaces_of_the_same_rows(tmp_path: Path, capsys: Capsys) -> None:
+    (A, y), (B, _) = points(), points(seed=1, d=5)
+    files = saved(tmp_path / "a.npz", A, y), saved(tmp_path / "b.npz", B, y)
+    tables = [label_distances(cluster_distances(X, cluster(X, y))) for X in (A, B)]
+    expected = spatial_similarity(*tables, permutations=9999, rng=0)
+    found = told(capsys, files[0], "--against", files[1])
+    assert found["against"]["panel"] == pytest.approx(describe_space(B, y).flat())
+    assert found["alikeness"] == pytest.approx(alikeness(A, B).to_dict())
+    assert found["similarity"] == expected.to_dict()
+    out, err = run(capsys, "describe", files[0], "--against", files[1])
+    assert "A: a.npz; B: b.npz" in out
+    assert all(name in out for name in (*MEANINGS, *ALIKE, "spatial similarity"))
+    assert f"all 23 relabellings give {expected.null_mean:.3g} ± {expected.null_deviation:.3g}" in out
+    assert [line.split()[0] for line in err.splitlines()] == [
+        *("clustering", "panel") * 2,
+        *("alikeness", "distances", "distances", "done"),
+    ]
+
+
+def test_a_space_and_its_turned_copy_are_alike(tmp_path: Path, capsys: Capsys) -> None:
+    X, y = points()
+    files = saved(tmp_path / "a.npz", X, y), saved(tmp_path / "b.npz", 3 * X[:, ::-1] + 1, y)
+    found = told(capsys, files[0], "--against", files[1])
+    assert [found["alikeness"][name] for name in ALIKE] == pytest.approx([1, 1, 1, 1], abs=1e-6)
+    assert found["similarity"]["pearson"] == pytest.approx(1)
+
+
+def test_other_rows_leave_alikeness_out(tmp_path: Path, capsys: Capsys) -> None:
+    X, y = points()
+    a = saved(tmp_path / "a.npz", X, y)
+    for b in (saved(tmp_path / "b.npz", X[1:], y[1:]), saved(tmp_path / "c.npz", X[::-1], y[::-1])):
+        found = told(capsys, a, "--against", b)
+        assert found["alikeness"] is None
+        assert found["similarity"]["n_labels"] == 4
+        assert "no alikeness of rows" in run(capsys, "describe", a, "--against", b)[1]
+
+
+def test_two_labels_leave_the_similarity_out(tmp_path: Path, capsys: Capsys) -> None:
+    X, y = points(labels=2)
+    file = saved(tmp_path / "a.npz", X, y)
+    found = told(capsys, file, "--against", file)
+    assert (found["similarity"], found["alikeness"]["n"]) == (None, 16)
+    _, err = run(capsys, "describe", file, "--against", file)
+    assert "no spatial similarity: 2 labels in common, expected at least 3" in err
+
+
+def test_what_cannot_be_computed_is_said_so(tmp_path: Path, capsys: Capsys) -> None:
+    file = saved(tmp_path / "a.npz", np.full((6, 2), 0.1), ["p", "q"] * 3)
+    assert told(capsys, file)["panel"]["two_nn"] is None
+    out, _ = run(capsys, "describe", file)
+    assert "undefined" in out
+    assert "nan" not in out
+
+
+def test_one_label_is_one_line_and_exit_code_two(tmp_path: Path, capsys: Capsys) -> None:
+    X, y = points()
+    file = saved(tmp_path / "a.npz", X, np.full(len(y), "p"))
+    assert_refused(capsys, "a.npz has one label, 'p'; expected at least two", "describe", file)
+    other = saved(tmp_path / "b.npz", X, y)
+    assert_refused(capsys, "a.npz has one label, 'p'", "describe", other, "--against", file)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--shuffles", -1), "Invalid value for '--shuffles'"),
+        (("--statistic", "sum"), "statistic 'sum' is unknown"),
+        (("--tau", 0), "tau is 0.0"),
+        (("--threads", 0), "Invalid value for '--threads'"),
+        (("--against", "nothing.npz"), "nothing.npz"),
+    ],
+)
+def test_unfit_options_are_one_line_and_exit_code_two(
+    tmp_path: Path, capsys: Capsys, options: tuple[object, ...], message: str
+) -> None:
+    assert_refused(capsys, message, "describe", saved(tmp_path / "a.npz", *points()), *options)
+
+
+def test_a_file_without_labels_is_refused_as_by_probe(tmp_path: Path, capsys: Capsys) -> None:
+    np.savez(tmp_path / "a.npz", X=np.ones((3, 2)))
+    _, by_probe = run(capsys, "probe", tmp_path / "a.npz", code=2)
+    _, by_describe = run(capsys, "describe", tmp_path / "a.npz", code=2)
+    assert by_probe == by_describe

@@ -1,0 +1,485 @@
+"""Halves of the examples, parts of a space compared, p-values for many labels, and what split halves foresee."""
+
+import json
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import pearsonr, spearmanr
+
+from closerlook.errors import InputError
+from closerlook.geometry import Clustering, cluster, cluster_distances, label_distances, separate, spatial_similarity
+from closerlook.geometry.distances import PlacedClusters, Statistic
+from closerlook.geometry.resampling import (
+    Method,
+    Resampled,
+    adjust,
+    bias,
+    change_p_values,
+    deal,
+    draw,
+    few_points,
+    interval,
+    predictiveness,
+    resample_distances,
+    resample_similarity,
+    split_similarity,
+)
+from tests.geometry.test_twin import SETS
+
+Points = NDArray[np.float64]
+CORNERS = np.array([[0.0, 0.0], [8.0, 0.0], [0.0, 10.0], [13.0, 13.0]])
+
+
+def blobs(rng: np.random.Generator, rows: int = 20, labels: int = 4, d: int = 2) -> tuple[Points, NDArray[np.int64]]:
+    """Labels of as many rows each, around the corners."""
+    y = np.arange(rows * labels) % labels
+    X = rng.normal(size=(len(y), d))
+    X[:, :2] += CORNERS[y]
+    return X, y
+
+
+def of_values(values: Points, labels: str = "abcdefgh", seed: int = 0) -> Resampled:
+    return Resampled(tuple(labels[: values.shape[1]]), values, "mean", 1, seed)
+
+
+def tables(*rows: list[float]) -> Points:
+    """Symmetric tables from their upper triangles."""
+    m = round((1 + math.sqrt(1 + 8 * len(rows[0]))) / 2)
+    found = np.zeros((len(rows), m, m))
+    i, j = np.triu_indices(m, 1)
+    found[:, i, j] = found[:, j, i] = np.array(rows)
+    return found
+
+
+# Drawing
+
+
+def test_the_halves_of_a_split_share_no_row_and_leave_none() -> None:
+    codes = np.repeat([0, 1, 2], [6, 7, 2])
+    for split in range(5):
+        first, second = (draw(codes, seed=3, replicate=2 * split + side) for side in (0, 1))
+        assert (first ^ second).all()
+        assert np.bincount(codes[first], minlength=3).tolist() in [[3, 3, 1], [3, 4, 1]]
+
+
+def test_a_label_of_one_row_is_in_both_halves() -> None:
+    codes = np.array([0, 1, 0, 0, 0])
+    assert all(draw(codes, seed=0, replicate=at)[1] for at in range(6))
+
+
+def test_other_splits_and_other_seeds_draw_other_rows() -> None:
+    codes = np.zeros(40, np.int64)
+    kept = {draw(codes, seed=seed, replicate=at).tobytes() for seed in range(3) for at in range(4)}
+    assert len(kept) == 12
+
+
+def test_each_row_is_drawn_about_half_of_the_time() -> None:
+    codes = np.arange(60) % 4
+    drawn = np.mean([draw(codes, seed=1, replicate=2 * at) for at in range(400)], axis=0)
+    assert drawn == pytest.approx(np.full(60, 0.5), abs=0.12)
+
+
+def test_two_spaces_of_the_same_examples_are_drawn_alike() -> None:
+    rng = np.random.default_rng(0)
+    X, y = blobs(rng)
+    one = resample_distances(X, cluster(X, y), resamples=6, seed=5)
+    other = resample_distances(7 * X + 3, cluster(7 * X + 3, y), resamples=6, seed=5)
+    assert other.values == pytest.approx(7 * one.values, rel=2e-3)
+    apart = resample_distances(X, cluster(X, y), resamples=6, seed=6)
+    assert not np.allclose(apart.values, one.values, rtol=2e-2)
+
+
+# Distances of what is drawn
+
+
+@pytest.mark.parametrize(
+    "name", ["blobs-3d-0", "touching_blobs-2d-0", "random_labels-3d-0", "grid-2d-0", "repeated-2d-0", "single_points-0"]
+)
+@pytest.mark.parametrize("statistic", ["mean", "min"])
+@pytest.mark.parametrize("min_points", [1, 3])
+def test_a_replicate_has_the_distances_of_its_rows_under_the_clusters_of_the_whole(
+    name: str, statistic: Statistic, min_points: int
+) -> None:
+    X, y = SETS[name]
+    whole = cluster(X, y)
+    codes = whole.cluster_codes[whole.assignments]
+    found = resample_distances(X, whole, resamples=3, seed=2, min_points=min_points, statistic=statistic)
+    for at in range(3):
+        expected = plain_replicate(X, whole, draw(codes, seed=2, replicate=at), statistic, min_points)
+        assert found.values[at] == pytest.approx(expected, rel=2e-3, abs=1e-6 * whole.radius, nan_ok=True)
+
+
+def plain_replicate(X: Points, whole: Clustering, drawn: NDArray[np.bool_], statistic: str, least: int) -> Points:
+    """The distances pair after pair, by the engine's answer for two clusters alone."""
+    kept = [c for c in range(whole.n_clusters) if whole.sizes[c] >= least and drawn[whole.assignments == c].any()]
+    labels = whole.cluster_codes[kept]
+    table = np.full((whole.n_labels, whole.n_labels), np.nan)
+    for i in range(whole.n_labels):
+        for j in range(whole.n_labels):
+            pairs = [(a, b) for a in np.array(kept)[labels == i] for b in np.array(kept)[labels == j]] if kept else []
+            if i == j:
+                table[i, j] = 0.0 if pairs else np.nan
+            elif pairs:
+                apart = [hull_distance(X, whole, drawn, a, b) for a, b in pairs]
+                table[i, j] = np.mean(apart) if statistic == "mean" else np.min(apart)
+    return table
+
+
+def hull_distance(X: Points, whole: Clustering, drawn: NDArray[np.bool_], a: int, b: int) -> float:
+    sides = [X[drawn & (whole.assignments == c)] for c in (a, b)]
+    return separate(*sides).distance
+
+
+def test_halves_are_never_nearer_than_the_whole() -> None:
+    X, y = blobs(np.random.default_rng(1), d=5)
+    whole = cluster(X, y)
+    values = label_distances(cluster_distances(X, whole)).values
+    found = resample_distances(X, whole, resamples=8)
+    assert (found.values >= values - 1e-3 * values.max()).all()
+    assert bias(float(values[0, 1]), found.values[:, 0, 1]) > 0
+
+
+def test_all_rows_give_the_distances_of_the_whole() -> None:
+    X, y = SETS["random_labels-4d-0"]
+    whole = cluster(X, y)
+    found = PlacedClusters(X, whole).distances(np.ones(len(X), dtype=bool))
+    assert found.matrix() == pytest.approx(cluster_distances(X, whole).matrix(), rel=1e-6, nan_ok=True)
+    assert len(found.left_out) == 0
+
+
+def test_a_cluster_without_a_row_drops_out_and_the_others_stay() -> None:
+    X, y = np.array([[0.0], [1.0], [2.0], [3.0], [9.0]]), ["a", "a", "b", "a", "c"]
+    found = PlacedClusters(X, cluster(X, y)).distances(np.array([True, False, True, False, True]))
+    assert found.left_out.tolist() == [2]
+    assert label_distances(found).values[0].round(6).tolist() == [0.0, 2.0, 9.0]
+
+
+def test_minimum_and_its_mean_are_those_of_each_table() -> None:
+    found = of_values(tables([1.0, 2.0, 3.0], [4.0, 3.0, 5.0], [math.nan, 2.0, math.nan]))
+    assert found.minimum()[:2].tolist() == [[1.0, 1.0, 2.0], [3.0, 4.0, 3.0]]
+    assert found.minimum()[2] == pytest.approx([2.0, math.nan, 2.0], nan_ok=True)
+    assert found.mean_minimum() == pytest.approx([4 / 3, 10 / 3, 2.0])
+    assert json.loads(json.dumps(found.to_dict()))["minimum"][2] == [2.0, None, 2.0]
+
+
+def test_a_space_without_distances_has_no_minimum() -> None:
+    X = np.array([[0.0], [1.0]])
+    alone = resample_distances(X, cluster(X, ["a", "a"]), resamples=2)
+    assert np.isnan(alone.minimum()).all()
+    assert np.isnan(alone.mean_minimum()).all()
+    none = resample_distances(X, cluster(X, ["a", "b"]), resamples=2, min_points=2)
+    assert np.isnan(none.values).all()
+    assert resample_distances(X, cluster(X, ["a", "b"]), resamples=0).minimum().shape == (0, 2)
+
+
+def test_progress_counts_replicates_and_threads_change_nothing() -> None:
+    X, y = blobs(np.random.default_rng(0))
+    seen: list[tuple[int, int]] = []
+    one = resample_distances(X, cluster(X, y), resamples=3, threads=1, progress=lambda *at: seen.append(at))
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+    assert (resample_distances(X, cluster(X, y), resamples=3, threads=2).values == one.values).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"resamples": -1}, r"resamples is -1; expected at least 0"),
+        ({"min_points": 0}, r"min_points is 0; expected at"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options: dict[str, int], text: str) -> None:
+    X, y = blobs(np.random.default_rng(0))
+    with pytest.raises(InputError, match=text):
+        resample_distances(X, cluster(X, y), **options)  # type: ignore[arg-type]
+
+
+# Intervals
+
+
+def test_an_interval_lies_around_the_value_though_all_replicates_lie_above_it() -> None:
+    low, high = interval(1.0, [5.0, 5.2, 5.1, 4.9, 5.0, 5.3])
+    assert low < 1.0 < high
+    assert low + high == pytest.approx(2.0)
+    assert bias(1.0, [5.0, 5.2, 5.1, 4.9, 5.0, 5.3]) == pytest.approx(5.0833333 - 1)
+
+
+def test_an_interval_is_wider_where_more_is_asked_of_it() -> None:
+    replicates = [5.0, 5.2, 5.1, 4.9, 5.0, 5.3]
+    assert (
+        interval(1.0, replicates, level=0.99)[1]
+        > interval(1.0, replicates)[1]
+        > interval(1.0, replicates, level=0.5)[1]
+    )
+    with pytest.raises(InputError, match=r"level is 95; expected a share between 0 and 1"):
+        interval(1.0, replicates, level=95)
+
+
+def test_an_interval_stays_within_its_bounds() -> None:
+    assert interval(0.9, [0.2, 0.9, 0.8, 0.1], within=(-1, 1)) == (-1.0, 1.0)
+
+
+@pytest.mark.parametrize("replicates", [[], [1.0], [1.0, 2.0], [1.0, 2.0, 3.0], [1.0, math.nan, 2.0, 3.0]])
+def test_fewer_than_two_whole_splits_give_no_interval(replicates: list[float]) -> None:
+    assert all(map(math.isnan, interval(1.0, replicates)))
+
+
+def test_nan_takes_its_split_out_and_nothing_else() -> None:
+    whole = [1.0, 2.0, 3.0, 5.0]
+    assert interval(0.0, [*whole, math.nan, 9.0]) == interval(0.0, whole)
+    assert bias(0.0, [1.0, math.nan, 3.0]) == 2.0
+    assert math.isnan(bias(0.0, [math.nan]))
+    assert all(map(math.isnan, interval(math.nan, whole)))
+
+
+def mean_minimum(X: Points, y: NDArray[np.int64]) -> tuple[Clustering, float]:
+    found = cluster(X, y, threads=1)
+    return found, label_distances(cluster_distances(X, found, threads=1)).mean_minimum()
+
+
+def test_intervals_hold_the_expected_value_about_as_often_as_they_say() -> None:
+    rng = np.random.default_rng(0)
+    expected = np.mean([mean_minimum(*blobs(rng, labels=3))[1] for _ in range(200)])
+    held = []
+    for trial in range(60):
+        X, y = blobs(rng, labels=3)
+        whole, value = mean_minimum(X, y)
+        replicates = resample_distances(X, whole, resamples=20, seed=trial, threads=1).mean_minimum()
+        low, high = interval(value, replicates, within=(0, np.inf))
+        held.append(low <= expected <= high)
+    assert 0.8 <= np.mean(held) <= 1.0
+
+
+# Similarity
+
+
+def test_similarity_of_replicates_is_the_spatial_similarity_of_their_tables() -> None:
+    rng = np.random.default_rng(0)
+    X, y = blobs(rng)
+    Y = X + rng.normal(size=X.shape)
+    a, b = (resample_distances(Z, cluster(Z, y), resamples=4) for Z in (X, Y))
+    expected = [
+        spatial_similarity((a.labels, one), (b.labels, other), permutations=0, resamples=0).pearson
+        for one, other in zip(a.values, b.values, strict=True)
+    ]
+    assert resample_similarity(a, b) == pytest.approx(expected)
+    assert resample_similarity(a, a) == pytest.approx(np.ones(4))
+
+
+def test_similarity_takes_the_labels_of_both_in_any_order_and_leaves_out_nan() -> None:
+    a = of_values(tables([1.0, 2.0, 4.0, 3.0, 5.0, 6.0]), "abcd")
+    turned = Resampled(("d", "c", "x", "a"), a.values[:, [3, 2, 1, 0]][:, :, [3, 2, 1, 0]], "mean", 1, 0)
+    assert resample_similarity(a, turned) == pytest.approx([1.0])
+    gone = a.values.copy()
+    gone[:, 1], gone[:, :, 1] = np.nan, np.nan
+    assert resample_similarity(a, of_values(gone, "abcd")) == pytest.approx([1.0])
+    gone[:, 2], gone[:, :, 2] = np.nan, np.nan
+    assert np.isnan(resample_similarity(a, of_values(gone, "abcd"))).all()
+
+
+def test_similarity_of_a_constant_table_is_nan_and_other_counts_are_refused() -> None:
+    a = of_values(tables([1.0, 2.0, 3.0]))
+    assert np.isnan(resample_similarity(a, of_values(tables([2.0, 2.0, 2.0])))).all()
+    with pytest.raises(InputError, match=r"a has 1 replicates and b has 2; expected as many of both"):
+        resample_similarity(a, of_values(tables([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])))
+
+
+def test_the_same_examples_drawn_alike_agree_better_than_drawn_apart() -> None:
+    rng = np.random.default_rng(0)
+    X, y = blobs(rng, rows=8, d=6)
+    turned = X @ np.linalg.qr(rng.normal(size=(6, 6)))[0]
+    a, alike, apart = (
+        resample_distances(Z, cluster(Z, y), resamples=10, seed=seed) for Z, seed in ((X, 0), (turned, 0), (turned, 1))
+    )
+    assert resample_similarity(a, alike).min() > 1 - 1e-4
+    assert resample_similarity(a, apart).mean() < 1 - 1e-3
+
+
+# Splits
+
+
+def test_dealing_gives_each_part_its_share_of_each_label() -> None:
+    codes = np.repeat([0, 1, 2], [9, 7, 2])
+    part = deal(codes, 3, np.random.default_rng(0))
+    assert np.bincount(part).tolist() == [6, 6, 6]
+    for label, (least, most) in enumerate([(3, 3), (2, 3), (0, 1)]):
+        counts = np.bincount(part[codes == label], minlength=3)
+        assert least <= counts.min() <= counts.max() <= most
+
+
+def test_split_halves_of_a_space_are_alike_and_noise_is_not() -> None:
+    rng = np.random.default_rng(0)
+    X, y = blobs(rng, rows=30)
+    found = split_similarity(X, y, repeats=3)
+    assert found.low <= found.mean <= found.high
+    assert found.low > 0.9
+    assert (len(found.values), found.folds, found.repeats, found.few) == (3, 2, 3, ())
+    noise = split_similarity(rng.normal(size=(120, 60)), y, repeats=3)
+    assert noise.mean < 0.8
+
+
+def test_a_split_value_is_the_spatial_similarity_of_its_parts() -> None:
+    X, y = blobs(np.random.default_rng(0), d=4)
+    found = split_similarity(X, y, folds=4, seed=2)
+    part = deal(y, 4, np.random.default_rng([2, 8, 0]))
+    sides = [label_distances(cluster_distances(X[rows], cluster(X[rows], y[rows]))) for rows in (part == 1, part != 1)]
+    assert found.values[1] == spatial_similarity(*sides, permutations=0, resamples=0).pearson
+    assert len(found.values) == 4
+    assert found.mean == pytest.approx(np.mean(found.values))
+    assert (found.low, found.high) == (min(found.values), max(found.values))
+
+
+def test_labels_of_few_rows_are_named_and_left_out_of_what_lacks_them() -> None:
+    X, _ = blobs(np.random.default_rng(0))
+    found = split_similarity(np.vstack([X, [[99.0, 99.0]]]), [*"abcd" * 20, "rare"])
+    assert found.few == ("rare",)
+    assert found.values[0] > 0.9
+    assert math.isnan(found.low)
+
+
+def test_fewer_than_three_labels_have_no_split_similarity() -> None:
+    X, y = blobs(np.random.default_rng(0), labels=2)
+    seen: list[tuple[int, int]] = []
+    found = split_similarity(X, y, repeats=2, progress=lambda *at: seen.append(at))
+    assert np.isnan([*found.values, found.mean, found.low]).all()
+    assert seen == [(1, 2), (2, 2)]
+    assert found.to_dict()["values"] == [None, None]
+    with pytest.raises(InputError, match=r"folds is 1; expected at least 2"):
+        split_similarity(X, y, folds=1)
+
+
+# Many p-values
+
+
+def test_holm_is_as_worked_by_hand() -> None:
+    assert adjust([0.01, 0.02, 0.03, 0.005]).tolist() == pytest.approx([0.03, 0.04, 0.04, 0.02])
+    assert adjust([0.9, 0.8]).tolist() == [1.0, 1.0]
+
+
+def test_fdr_is_as_worked_by_hand() -> None:
+    assert adjust([0.01, 0.02, 0.03, 0.5], "fdr").tolist() == pytest.approx([0.04, 0.04, 0.04, 0.5])
+
+
+@pytest.mark.parametrize("method", ["holm", "fdr"])
+def test_nan_is_not_counted(method: Method) -> None:
+    given = np.array([0.01, np.nan, 0.2])
+    found = adjust(given, method)
+    assert found == pytest.approx([*adjust(given[[0, 2]], method)[:1], np.nan, 0.2], nan_ok=True)
+    assert len(adjust([], method)) == 0
+    assert (found[[0, 2]] >= given[[0, 2]]).all()
+
+
+def test_an_unknown_method_is_refused() -> None:
+    with pytest.raises(InputError, match=r"method is 'bonferroni'; expected 'holm' or 'fdr'"):
+        adjust([0.1], "bonferroni")  # type: ignore[arg-type]
+
+
+def moved(apart: float, noise: float, seed: int) -> tuple[Points, Points, NDArray[np.int64]]:
+    """A space, and one of the same examples in which label 3 has gone further out."""
+    rng = np.random.default_rng(seed)
+    X, y = blobs(rng)
+    after = X + noise * rng.normal(size=X.shape)
+    after[y == 3] += apart
+    return X, after, y
+
+
+def p_values(before: Points, after: Points, y: NDArray[np.int64]) -> Points:
+    wholes = [cluster(X, y, threads=1) for X in (before, after)]
+    full = [
+        label_distances(cluster_distances(X, whole, threads=1)).minimum()
+        for X, whole in zip((before, after), wholes, strict=True)
+    ]
+    drawn = [
+        resample_distances(X, whole, threads=1, resamples=20) for X, whole in zip((before, after), wholes, strict=True)
+    ]
+    return change_p_values(drawn[0], drawn[1], full[1] - full[0])
+
+
+def test_a_label_that_moves_has_a_small_p_value_and_the_others_have_not() -> None:
+    found = p_values(*moved(6.0, 0.1, 0))
+    assert found[3] < 0.01
+    assert found[:3].min() > 0.05
+
+
+def test_labels_that_do_not_move_have_small_p_values_no_more_often_than_by_chance() -> None:
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(30):
+        X, y = blobs(rng)
+        before, after = (X + 0.5 * rng.normal(size=X.shape) for _ in range(2))
+        found.append(p_values(before, after, y))
+    assert np.mean(np.array(found) < 0.05) <= 0.08
+
+
+def test_p_values_do_not_depend_on_the_sign_and_fall_as_the_change_grows() -> None:
+    before, after = (
+        of_values(tables([1.0] * 3, [1.0] * 3, [1.0] * 3, [1.0] * 3)),
+        of_values(tables([2.0, 2.5, 2.5], [2.2, 2.5, 2.5], [2.1, 2.5, 2.5], [2.4, 2.5, 2.5])),
+    )
+    small, large = (change_p_values(before, after, [size, -size, size]) for size in (0.2, 0.9))
+    assert small[0] == small[1]
+    assert (large[:2] < small[:2]).all()
+    assert np.isnan(large[2])  # every half changes by the same: nothing says how sure that is
+
+
+def test_change_needs_the_same_labels_drawn_alike() -> None:
+    one = of_values(tables([1.0] * 3, [2.0] * 3))
+    with pytest.raises(InputError, match=r"before has 2 replicates of 3 labels \(seed 0\), after 2 of 3 \(seed 1\)"):
+        change_p_values(one, of_values(one.values, seed=1), [0.0] * 3)
+    with pytest.raises(InputError, match=r"change has shape \(2,\); expected one for each of the 3 labels"):
+        change_p_values(one, one, [0.0] * 2)
+
+
+# Few points, and prediction
+
+
+def test_labels_of_few_points_are_flagged_with_the_reason() -> None:
+    found = few_points(["a", "b", "c"], [4, 5, 1], 1)
+    assert found == {"a": "4 points in 1 dimension; fewer than 5", "c": "1 point in 1 dimension; fewer than 5"}
+    assert few_points(["a"], [4], 9, least=4) == {}
+    with pytest.raises(InputError, match=r"counts has 1 numbers; expected one for each of the 2 labels"):
+        few_points(["a", "b"], [1], 9)
+
+
+def left_out_error(x: Points, y: Points, predict: Callable[[Points, Points, float], float]) -> float:
+    keep = ~np.eye(len(x), dtype=bool)
+    return float(np.sqrt(np.mean([(predict(x[k], y[k], at) - it) ** 2 for k, at, it in zip(keep, x, y, strict=True)])))
+
+
+def test_prediction_agrees_with_scipy_and_with_lines_fitted_one_by_one() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.random(12)
+    y = 0.5 * x + 0.2 * rng.random(12)
+    found = predictiveness(x, y, resamples=200)
+    assert found.pearson == pytest.approx(pearsonr(x, y)[0])
+    assert found.spearman == pytest.approx(spearmanr(x, y)[0])
+    assert found.difference == pytest.approx(np.abs(x - y).mean())
+    assert found.error == pytest.approx(
+        left_out_error(x, y, lambda a, b, at: float(np.polyval(np.polyfit(a, b, 1), at)))
+    )
+    assert found.baseline == pytest.approx(left_out_error(x, y, lambda a, b, at: float(b.mean())))
+    low, high = found.spearman_interval
+    assert -1 <= low < found.spearman <= high <= 1
+    assert predictiveness(x, y, resamples=200) == found
+
+
+def test_prediction_leaves_out_nan_and_needs_three_cells() -> None:
+    nan = math.nan
+    found = predictiveness([0.1, nan, 0.4, 0.6, 0.2], [0.2, 0.1, nan, 0.7, 0.3])
+    assert (found.n, round(found.pearson, 9)) == (3, 1.0)
+    few = predictiveness([0.1, 0.2], [0.2, 0.4])
+    assert few.n == 2
+    assert few.difference == pytest.approx(0.15)
+    assert np.isnan([few.pearson, few.spearman, few.error, *few.spearman_interval]).all()
+    assert few.to_dict()["spearman_interval"] == [None, None]
+    assert predictiveness([], []).n == 0
+
+
+def test_prediction_from_what_does_not_vary_is_nan() -> None:
+    found = predictiveness([0.5, 0.5, 0.5, 0.5], [0.1, 0.2, 0.3, 0.5])
+    assert np.isnan([found.pearson, found.spearman, found.error, *found.spearman_interval]).all()
+    assert found.baseline > 0
+    with pytest.raises(InputError, match=r"foreseen has shape \(2,\) and actual \(3,\); expected one number of both"):
+        predictiveness([0.1, 0.2], [0.1, 0.2, 0.3])
