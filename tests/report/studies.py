@@ -14,6 +14,9 @@ from closerlook.study.results import COLUMNS, MANIFEST, TABLE
 GOLDEN = Path(__file__).parent / "golden.csv"
 """Written by hand; the tests' expectations are worked out from it by hand as well."""
 
+BEYOND = Path(__file__).parent / "beyond.csv"
+"""What is measured beyond the paper, to be read after it."""
+
 BLANK: dict[str, Any] = {
     "study": "golden",
     "seed": 0,
@@ -39,14 +42,24 @@ def frame(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
 
 
 def golden() -> pd.DataFrame:
-    with GOLDEN.open(encoding="utf-8") as stream:
+    """What studies measured at first: the paper's findings."""
+    return frame(_lines(GOLDEN))
+
+
+def golden_beyond() -> pd.DataFrame:
+    """The same with what they measure beyond the paper."""
+    return frame([*_lines(GOLDEN), *_lines(BEYOND)])
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    with path.open(encoding="utf-8") as stream:
         lines = list(csv.DictReader(line for line in stream if not line.startswith("#")))
     numbers = {"seed": int, "step": int, "layer": int, "value": float, "ci_low": float, "ci_high": float, "n": int}
     rows = []
     for line in lines:
         given = {name: numbers.get(name, str)(text) for name, text in line.items() if text != ""}
         rows.append({"tuned_on": "", **given, "last": line["last"] == "1"})
-    return frame(rows)
+    return rows
 
 
 def write_study(folder: Path, table: pd.DataFrame, manifest: dict[str, Any] | None = None) -> Path:
@@ -66,8 +79,12 @@ def made_up(
     layers: Sequence[int] = (0, 1, 2),
     seeds: Sequence[int] = (0,),
     word: str = "word",
+    wider: bool = False,
 ) -> pd.DataFrame:
-    """A whole study with numbers that mean nothing; steps: () leaves the encoders as they came."""
+    """A whole study with numbers that mean nothing; steps: () leaves the encoders as they came.
+
+    wider: with what chance gives, intervals over examples, the panel and parts of train.
+    """
     tasks = tasks or {"animals": ["cat", "dog", "eel"], "colours": ["red", "green", "blue", "grey"]}
     rows: list[dict[str, Any]] = []
     for encoder in encoders:
@@ -76,6 +93,13 @@ def made_up(
             for layer in layers:
                 rows += _space(start | {"layer": layer}, labels, 1.0, word)
             rows += _probed(start | {"layer": layers[-1]}, 0.8)
+            if wider:
+                rows += _wider(start | {"layer": layers[-1]}, labels, 1.0)
+                rows += [
+                    start | {"layer": layers[-1], "other": other, "measure": f"{one}_encoder", "value": 0.4}
+                    for other in encoders[encoders.index(encoder) + 1 :]
+                    for one in LIKE
+                ]
             for seed in seeds if steps else ():
                 for at, step in enumerate(steps):
                     end = step == steps[-1]
@@ -88,7 +112,61 @@ def made_up(
                             rows += _paths(place | {"layer": layer}, labels, steps)
                     if end:
                         rows += _probed(place | {"layer": layers[-1]}, 0.9)
+                    if end and wider:
+                        rows += _wider(place | {"layer": layers[-1]}, labels, grown)
+                        rows += _beside(place, layers, seeds)
     return frame(rows)
+
+
+LIKE = ("similarity", "cka", "rsa", "procrustes", "neighbours")
+MEASURES = (
+    *("nc1", "cdnv", "nc2_norm", "nc2_angle", "nc3", "nc4", "participation_ratio", "two_nn", "iso_score"),
+    *("mean_cosine", "outlier_dimensions", "logme", "gdv", "silhouette", "overlapping_pairs", "removed_share"),
+    *("mean_largest_share", "n_over_2d", "cover_probability", "separable_ratio", "separable_cover"),
+)
+
+
+def _wider(place: dict[str, Any], labels: Sequence[str], grown: float) -> list[dict[str, Any]]:
+    """What is measured at the start and the end beyond the paper."""
+    rows = [place | {"measure": name, "value": at + grown / 10} for at, name in enumerate(MEASURES)]
+    for name, value in (("separable_pairs", 0.9), ("thinned_clusters", 5.0), ("thinned_mean_minimum_distance", 2.0)):
+        for end, null in {"": value, "_null": value / 2, "_null_sd": 0.1, "_z": 3.0, "_p": 0.05}.items():
+            rows.append(place | {"measure": f"{name}{end}", "value": null, "n": 2000})
+    for what in ("train_test", "random", *(["original"] if place.get("tuned_on") else [])):
+        for name, value in (("null", 0.05), ("null_sd", 0.1), ("p", 0.01)):
+            rows.append(place | {"measure": f"similarity_{name}_{what}", "value": value, "n": 999})
+        interval = {"ci_low": 0.4, "ci_high": 0.9, "n": 20}
+        rows.append(place | {"measure": f"similarity_examples_{what}", "value": 0.8} | interval)
+    rows += [place | {"measure": f"{name}_random", "value": 0.3, "other": "random"} for name in LIKE]
+    rows += [place | {"measure": f"similarity_{part}", "value": 0.7 + grown / 50} for part in ("halves", "folds")]
+    rows.append(place | {"measure": "mean_minimum_distance_bias", "value": 0.2, "n": 20})
+    few = {
+        "measure": "few_points",
+        "label": labels[0],
+        "value": 3.0,
+        "text": "3 points in 128 dimensions; fewer than 5",
+    }
+    rows.append(place | few)
+    if place.get("tuned_on"):
+        for at, label in enumerate(labels):
+            rows.append(place | {"measure": "distance_change_p", "label": label, "value": 0.04 * (at + 1), "n": 20})
+        rows.append(place | {"measure": "labels_surely_increased", "value": 1.0, "n": len(labels)})
+        rows.append(place | {"measure": "labels_surely_decreased", "value": 0.0, "n": len(labels)})
+        rows.append(place | {"measure": "head_accuracy", "split": "test", "value": 0.9 + grown / 100})
+    return rows
+
+
+def _beside(place: dict[str, Any], layers: Sequence[int], seeds: Sequence[int]) -> list[dict[str, Any]]:
+    """The end of a fine-tuning beside the start, layer by layer, and beside the seeds before it."""
+    rows = [
+        place | {"layer": layer, "measure": f"{name}_original", "value": 1 - 0.2 * layer}
+        for layer in layers
+        for name in LIKE[1:]
+    ]
+    for other in seeds[: seeds.index(place["seed"])]:
+        there = place | {"layer": layers[-1], "other": str(other)}
+        rows += [there | {"measure": f"{name}_seed", "value": 0.6} for name in LIKE]
+    return rows
 
 
 def _space(place: dict[str, Any], labels: Sequence[str], grown: float, word: str) -> list[dict[str, Any]]:

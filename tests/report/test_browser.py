@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from closerlook.report import write_comparison, write_report
-from tests.report.studies import browser, golden, made_up, write_study
+from tests.report.studies import browser, golden, golden_beyond, made_up, write_study
 from tests.report.test_page import HOSTILE, MANIFEST
 
 pytestmark = pytest.mark.skipif(browser() is None, reason="no Chromium on this machine")
@@ -41,15 +41,22 @@ def chromium() -> Iterator[Any]:
 
 
 STUDIES: dict[str, Callable[[], Any]] = {
-    "plain": lambda: made_up(seeds=(0, 1)),
+    "plain": lambda: made_up(seeds=(0, 1), wider=True),
     "hostile": lambda: made_up(
-        [HOSTILE[0], HOSTILE[4]], {HOSTILE[1]: HOSTILE, HOSTILE[5]: HOSTILE[:3]}, word=HOSTILE[2], steps=(0, 9)
+        [HOSTILE[0], HOSTILE[4]],
+        {HOSTILE[1]: HOSTILE, HOSTILE[5]: HOSTILE[:3]},
+        word=HOSTILE[2],
+        steps=(0, 9),
+        wider=True,
     ),
     "golden": golden,
+    "beyond": golden_beyond,
     "frozen": lambda: made_up(steps=()),
     "one checkpoint": lambda: made_up(steps=(0, 50), tasks={"only": ["a", "b", "c"]}),
     "sixty labels": lambda: made_up(tasks={"sixty": [f"label {at}" for at in range(60)]}, steps=(0, 9, 90)),
-    "long names": lambda: made_up([LONG], {LONG + str(at): [f"{LONG}{n}" for n in range(5)] for at in range(2)}),
+    "long names": lambda: made_up(
+        [LONG, f"{LONG}2"], {LONG + str(at): [f"{LONG}{n}" for n in range(5)] for at in range(2)}, wider=True
+    ),
 }
 
 
@@ -181,6 +188,16 @@ def test_labels_are_shown_and_hidden_by_pointer_and_keyboard(chromium: Any, page
     until(here.page, IS_DRAWN, figure)
     lines(60)
     assert here.problems == []
+    here.page.close()
+
+
+def test_marked_labels_say_why(chromium: Any, pages: Pages) -> None:
+    here = visit(chromium, pages["beyond"])
+    chips = here.page.query_selector_all("[data-kind=distances] [data-toggle]")
+    told = {chip.get_attribute("data-toggle"): (chip.inner_text(), chip.get_attribute("title")) for chip in chips}
+    assert told["A"] == ("A\n+3.50 ✓", "A: p = 0.03 (Holm)")
+    assert told["C"] == ("C\n+0.25 †", "C: p = 0.2 (Holm); 4 points in 128 dimensions; fewer than 5")
+    assert "spread within labels over spread between them" in here.page.inner_text("#table-shape .term small")
     here.page.close()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.console import assert_refused, run
-from tests.report.studies import golden, made_up, write_study
+from tests.report.studies import golden, golden_beyond, made_up, write_study
 
 
 @pytest.fixture
@@ -35,6 +35,18 @@ def test_show_prints_every_table(folder: Path, capsys: pytest.CaptureFixture[str
     out, _ = run(capsys, "show", folder)
     titles = ("The five findings", "Before → after", "Clusters, linearity", "How far labels", "Fine-tuned on one task")
     assert all(title in out for title in (*titles, "Similarity to the original", "Beside the published values"))
+
+
+def test_show_keeps_the_table_of_labels_until_it_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_study(tmp_path, golden_beyond())
+    out, err = run(capsys, "show", folder)
+    assert "Similarity against chance" in out
+    assert "Every label" not in out
+    assert "not shown, as they are long: labels (--table labels)" in err
+    out, _ = run(capsys, "show", folder, "--table", "labels")
+    assert "✓ surely farther" in out
 
 
 def test_show_writes_one_table_as_csv(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ from closerlook.report.figures.similarity import layer_colours
 from closerlook.report.figures.style import compact
 from closerlook.report.writing import file_names, write_figures
 from closerlook.study.readings import Results, Run, arrange
-from tests.report.studies import frame, golden, made_up
+from tests.report.studies import frame, golden, golden_beyond, made_up
 
 OWN = Run("bert-tiny", "ps-fxn", 0, "ps-fxn")
 
@@ -78,6 +78,27 @@ def test_only_the_three_that_gain_most_and_least_are_shown_first() -> None:
     figure = next(one for one in draw(arrange(table)) if one.kind == "distances")
     assert [toggle.name for toggle in figure.toggles if toggle.on] == [labels[at] for at in (8, 7, 6, 2, 1, 0)]
     assert len(figure.toggles) == 9
+
+
+def test_distances_along_the_updates_of_another_task() -> None:
+    figure = next(one for one in draw(arrange(golden_beyond())) if one.kind == "cross-distances")
+    assert (figure.encoder, figure.task) == ("bert-tiny", "pos → ps-fxn")
+    assert figure.title == "Distance to the nearest other label: bert-tiny on ps-fxn, fine-tuned on pos"
+    assert rows(figure, "label", "step", "nearest", "distance", "change") == [
+        ("A", 0, "B", 1, 0),
+        ("A", 20, "C", 0.5, -0.5),
+        ("B", 0, "A", 1, 0),
+        ("B", 20, "A", 0.75, -0.25),
+        ("C", 0, "A", 2, 0),
+        ("C", 20, "A", 2.5, 0.5),
+    ]
+    assert figure.data.relative.tolist()[:2] == [0.5, 0.25]
+    assert [(toggle.name, toggle.remark) for toggle in figure.toggles] == [
+        ("C", "+0.50 †"),
+        ("B", "-0.25"),
+        ("A", "-0.50"),
+    ]
+    assert "Of 3 labels, C gains most (+0.50) and A least (-0.50)." in figure.alt
 
 
 def test_heat_map_holds_each_pair_both_ways_before_and_after(figures: dict[tuple[str, str], Figure]) -> None:
@@ -162,7 +183,7 @@ def test_each_figure_is_written_as_svg_png_pdf_and_csv(results: Results, tmp_pat
     assert "Distance to the nearest other label: bert-tiny on ps-fxn" in svg
     assert "3 labels" in svg
     first = (tmp_path / "distances_bert-tiny_ps-fxn.csv").read_text().splitlines()[0]
-    assert first == "label,step,nearest,distance,low,high,relative,change,group"
+    assert first == "label,step,nearest,distance,low,high,relative,change,p,few,group"
 
 
 def test_hostile_names_are_text_in_svg_files(tmp_path: Path) -> None:
@@ -185,7 +206,7 @@ def test_file_names_are_plain_and_different() -> None:
 
 def test_names_stand_in_data_and_scales_never_in_expressions() -> None:
     """Vega writes sort orders and conditions into code of its own; a line separator in a label would break it."""
-    table = made_up(["odd encoder"], {"odd task": ["odd \u2028 one", "odd two", "odd three", "odd four"]})
+    table = made_up(["odd encoder"], {"odd task": ["odd \u2028 one", "odd two", "odd three", "odd four"]}, wider=True)
     for figure in draw(arrange(table)):
         for key, value in _texts(figure.specification() | {"datasets": {}}):
             assert "odd" not in value or key in {"domain", "values", "value", "description"}, (key, value)

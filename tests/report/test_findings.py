@@ -9,7 +9,7 @@ import pytest
 
 from closerlook.study.findings import Answer, Finding, judge, share_interval, weigh
 from closerlook.study.readings import Run
-from tests.report.studies import frame, golden, made_up
+from tests.report.studies import frame, golden, golden_beyond, made_up
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +40,30 @@ def test_sentences_say_counts_and_uncertainty(found: list[Finding]) -> None:
     assert "3 are needed for a verdict" in found[1].sentence
     assert "in units of the space's RMS radius the mean grows in 2 of 3" in found[2].sentence
     assert "an opposed task brings most labels closer in 1 of 2" in found[3].sentence
+
+
+def test_sentences_say_what_chance_gives_where_it_was_measured() -> None:
+    first, second, third, _, fifth = judge(golden_beyond())
+    assert "accuracy is lost in 1; chance gives 0.02 ± 0.19; 3 speak for it" in first.sentence
+    assert (
+        "; under shuffled labels 36 to 38 clusters, under the true ones 3 to 4, of at most 80 points;"
+        in second.sentence
+    )
+    assert "; 2 of 3 labels surely gain distance and 0 lose it (Holm, p ≤ 0.05);" in third.sentence
+    assert "in 2; chance gives 0.01 ± 0.12, random weights 0.20; 1 speaks for it" in fifth.sentence
+
+
+def test_answers_say_what_chance_gives() -> None:
+    first, second, third, *_ = (finding.answers[0].why for finding in judge(golden_beyond()))
+    assert first == "similarity falls from 0.80 to 0.60 (chance gives 0.04 ± 0.25)"
+    assert second == "5 clusters become 3 (under shuffled labels 38 clusters, under the true ones 3, of 80 points)"
+    assert third == "3 of 3 labels gain distance, 2 of 3 surely (Holm)"
+
+
+def test_what_chance_gives_changes_no_verdict() -> None:
+    table = golden_beyond()
+    nulls = table.measure.str.contains("_null|thinned|separable_p|surely|_random")
+    assert [one.verdict for one in judge(table)] == [one.verdict for one in judge(table[~nulls])]
 
 
 def test_every_finding_says_its_rule(found: list[Finding]) -> None:

@@ -17,7 +17,7 @@ from closerlook.report.writing import open_results
 from closerlook.study.findings import judge_results
 from closerlook.study.readings import arrange
 from closerlook.study.results import load_results
-from tests.report.studies import frame, golden, made_up, write_study
+from tests.report.studies import frame, golden, golden_beyond, made_up, write_study
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -98,8 +98,9 @@ def test_a_page_is_small(tmp_path: Path) -> None:
 
 
 def test_words_cannot_break_out_of_the_page(tmp_path: Path) -> None:
-    plain = page_of(tmp_path / "plain", made_up(["e"], {"t": [f"label {at}" for at in range(len(HOSTILE))]}))
-    table = made_up([HOSTILE[0]], {HOSTILE[1]: HOSTILE}, word=HOSTILE[2])
+    names = {"t": [f"label {at}" for at in range(len(HOSTILE))]}
+    plain = page_of(tmp_path / "plain", made_up(["e"], names, wider=True))
+    table = made_up([HOSTILE[0]], {HOSTILE[1]: HOSTILE}, word=HOSTILE[2], wider=True)
     hostile = page_of(tmp_path / "hostile", table)
     assert [tag for tag, _ in hostile.tags] == [tag for tag, _ in plain.tags]
     assert all(word in hostile.text for word in HOSTILE[:2])
@@ -130,6 +131,19 @@ def test_what_was_run_is_told() -> None:
     text = text_of(made_up(), MANIFEST)
     for part in ("1 h 2 min", "4.4 M", "ffffffffffff", "animals → colours", "a processor", "8 GB", "0.001"):
         assert part in text
+
+
+def test_parts_beyond_the_paper_are_there_where_they_were_measured() -> None:
+    titles = ("Against chance", "How sure", "Can divergence be foreseen?", "The shape of the spaces")
+    assert all(title in text_of(golden_beyond()) for title in titles)
+    assert not any(title in text_of(golden()) for title in titles)
+
+
+def test_one_seed_is_said_where_intervals_over_examples_are_known() -> None:
+    text = text_of(made_up(wider=True))
+    assert "Every fine-tuning was run with one seed" in text
+    assert "Over seeds" not in text
+    assert "Over examples" in text
 
 
 def test_failed_cells_are_told_and_escaped(tmp_path: Path) -> None:

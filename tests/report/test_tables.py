@@ -27,7 +27,7 @@ def test_the_summary_shows_each_measure_before_and_after(results: Results) -> No
         ["bert-tiny", "train–test similarity", "0.80 → 0.60", "0.70 → 0.72", "0.95 → 0.70"],
         ["bert-tiny", "clusters", "5 → 3* (3)", "3* → 3* (3)", "4 → 6 (3)"],
         ["bert-tiny", "mean minimum distance", "1.00 → 3.00", "2.00 → 2.50", "1.50 → 4.00"],
-        ["bert-tiny", "the same in RMS radii", "0.500 → 0.600", "0.500 → 0.400", "0.300 → 0.800"],
+        ["bert-tiny", "minimum distance in RMS radii", "0.500 → 0.600", "0.500 → 0.400", "0.300 → 0.800"],
     ]
 
 
@@ -184,3 +184,74 @@ def test_what_was_run_comes_from_the_table_where_there_is_no_manifest(results: R
     assert shown(facts.encoders_table(results)) == [["bert-tiny", "2", "0123456789ab"]]
     assert shown(facts.tasks_table(results))[0] == ["ps-fxn", "3", "100"]
     assert facts.missing(results)[0].startswith("manifest.json is missing")
+
+
+def test_encoders_with_what_the_manifest_tells_of_them() -> None:
+    told = {"layers": 2, "width": 128, "parameters": 4_385_920, "weights": "f" * 32, "revision": "abc123"}
+    results = arrange(made_up(["bert-tiny", "bert-mini"]), {"encoders": {"google/x": {"name": "bert-tiny"} | told}})
+    table = facts.encoders_table(results)
+    assert table.titles() == ["encoder", "layers", "width", "parameters", "weights", "revision"]
+    assert shown(table) == [
+        ["bert-tiny", "2", "128", "4.4 M", "ffffffffffff", "abc123"],
+        ["bert-mini", "2", "–", "–", "0123456789ab", "–"],  # of which the table knows layers and weights
+    ]
+
+
+def test_tasks_with_labels_and_examples_of_each_split() -> None:
+    told = {"unit": "token", "labels": ["cat", "dog", "eel"], "examples": {"train": 30, "dev": 4, "test": 9}}
+    table = facts.tasks_table(arrange(made_up(), {"tasks": {"data/animals.tsv": told}}))
+    assert table.titles() == ["task", "unit", "labels", "examples train", "examples dev", "examples test"]
+    assert shown(table) == [
+        ["animals", "token", "3", "30", "4", "9"],
+        ["colours", "–", "4", "40", "–", "–"],  # which the manifest does not name
+    ]
+
+
+def test_settings_are_flat_without_what_stands_elsewhere() -> None:
+    plan = {
+        "name": "x",
+        "encoders": ["bert-tiny"],
+        "tasks": ["animals"],
+        "seeds": [0, 1],
+        "data": None,
+        "classifier": {"sizes": [[32, 64], [64, 64]], "seeds": 5},
+        "cross": [{"tuned": "animals", "probed": "colours"}],
+        "tuning": {"trainer_arguments": {}},
+    }
+    assert shown(facts.settings_table(arrange(made_up(), {"plan": plan}))) == [
+        ["seeds", "0, 1"],
+        ["data", "usual"],
+        ["classifier.sizes", "32×64, 64×64"],
+        ["classifier.seeds", "5"],
+        ["cross", "animals → colours"],
+        ["tuning.trainer_arguments", "{}"],
+    ]
+
+
+def test_fine_tuning_has_a_line_for_each_encoder_and_task() -> None:
+    one = {"epochs": 3.0, "learning_rate": 5e-05, "batch_size": 8, "warmup": 0.1, "weight_decay": 0.01}
+    manifest = {"settings": {"a on b on pos": one | {"snapshots": "log"}}, "plan": {"seeds": [0, 7]}}
+    table = facts.tuning_table(arrange(made_up(), manifest))
+    assert shown(table) == [["a on b", "pos", "3", "5e-05", "8", "0.1", "0.01", "log"]]
+    assert table.note == "Seeds: 0, 7."
+
+
+def test_machine_and_time() -> None:
+    manifest = {
+        "version": "1.2",
+        "hardware": {"processor": "a processor", "cores": 2, "memory_bytes": 8e9, "host": "not shown"},
+        "packages": {"torch": "2.0", "accelerate": None},
+        "kinds": {
+            "extract": {"cells": 1, "seconds": 5.0, "cpu_seconds": 9.0},
+            "tune": {"cells": 2, "seconds": 60.0, "cpu_seconds": 3725.0},
+        },
+    }
+    results = arrange(made_up(), manifest)
+    assert shown(facts.machine_table(results)) == [
+        ["processor", "a processor"],
+        ["cores", "2"],
+        ["memory", "8 GB"],
+        ["closerlook", "1.2"],
+        ["torch", "2.0"],
+    ]
+    assert shown(facts.time_table(results)) == [["tune", "2", "1 min", "1 h 2 min"], ["extract", "1", "5 s", "9 s"]]

@@ -5,19 +5,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import torch
 
 from closerlook.study.study import Done, run_study
 from tests.study.small import small_plan, write_tasks
+from tests.threads import one_torch_thread
 
 
 @pytest.fixture(autouse=True, scope="package")
 def one_thread() -> Iterator[None]:
-    """The machine may be shared, and threads that wait for each other cost more than they save."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    with one_torch_thread():
+        yield
 
 
 @pytest.fixture(scope="session")

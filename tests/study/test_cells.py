@@ -4,13 +4,13 @@ import pickle
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from closerlook.study.cells import Cell, Graph, Opened, expand, tune_cell
+from closerlook.study.cells import Cell, Graph, Kind, Opened, add_run, expand, tune_cell
 from closerlook.study.estimate import Costs, estimate_cell
-from closerlook.study.foresight import foresee, foresee_run, planned_steps
+from closerlook.study.foresight import _imagined, foresee, foresee_run, planned_steps
 from closerlook.study.opening import open_plan
 from closerlook.study.study import Done, forecast
 from closerlook.study.work import read_result
@@ -61,11 +61,17 @@ def test_other_content_of_a_task_gives_other_keys_everywhere(tasks: Path, store:
 @pytest.mark.parametrize(
     ("changes", "changed"),
     [
-        ({"geometry": {"tau": 1e-5, "permutations": 99, "resamples": 50}}, {"geometry", "compare", "paths"}),
+        (
+            {"geometry": {"tau": 1e-5, "permutations": 99, "resamples": 50}},
+            {"geometry", "compare", "paths", "panel", "nulls", "halves"},
+        ),
         ({"geometry": {"permutations": 9, "resamples": 50}}, {"compare"}),
         ({"classifier": {"sizes": [[8]], "seeds": 2, "max_rounds": 3}}, {"classify"}),
-        ({"pool": "first"}, {"extract", "tune", "geometry", "classify", "compare", "paths"}),
+        ({"pool": "first"}, set(get_args(Kind))),
         ({"compare": {"train_test": False}}, set()),
+        ({"panel": {"neighbours": 3}}, {"alike"}),
+        ({"nulls": {"shuffles": 1, "cluster_shuffles": 1, "points": 30}}, {"nulls"}),
+        ({"halves": {"folds": 3}}, {"halves"}),
         ({"name": "other"}, set()),
     ],
 )
@@ -100,14 +106,20 @@ def test_a_seed_more_adds_cells_and_changes_none(tasks: Path, store: Path) -> No
 def test_the_cells_of_a_small_plan_are_these(tasks: Path, store: Path) -> None:
     graph = foresee(open_plan(small_plan(tasks), store), lambda key: None)
     assert kinds(graph) == {
-        "extract": 1,
+        "extract": 2,  # as it came, and of random weights
         "tune": 1,
-        # two layers at the start and the end, on train and test; the last layer in between, on train
-        "geometry": 2 * 2 + 2 * 2 + 1,
+        # two layers at the start and the end, on train and test; the last layer in between, on train; a random one
+        "geometry": 2 * 2 + 2 * 2 + 1 + 1,
         "classify": 2,
-        # train and test at both layers of both ends; to the start: itself and the end, and one in between
-        "compare": 2 * 2 + 2 * 2 + 1,
+        # train and test at both layers of both ends; to the start: itself and the end, and one in between; both ends
+        # to random weights
+        "compare": 2 * 2 + 2 * 2 + 1 + 2,
         "paths": 2,
+        # three layers would be described, but two are looked at, at both ends
+        "panel": 4,
+        "alike": 2 + 1,  # each layer's end to its start, and the start to random weights
+        "nulls": 2,
+        "halves": 2,
     }
 
 
@@ -158,7 +170,10 @@ def test_fewer_measures_need_fewer_cells(tasks: Path, store: Path) -> None:
 
 def test_without_tuning_only_the_encoder_as_it_came_is_looked_at(tasks: Path, store: Path) -> None:
     found = cells(open_plan(small_plan(tasks, tuning=None), store))
-    assert kinds(found) == {"extract": 1, "geometry": 4, "classify": 1, "compare": 2}
+    assert kinds(found) == {
+        **{"extract": 2, "geometry": 4 + 1, "classify": 1, "compare": 2 + 1},
+        **{"panel": 2, "alike": 1, "nulls": 1, "halves": 1},
+    }
 
 
 def test_cross_pairs_are_probed_beside_the_tuned_task(tasks: Path, store: Path) -> None:
@@ -174,11 +189,60 @@ def test_cross_pairs_are_probed_beside_the_tuned_task(tasks: Path, store: Path) 
 def test_encoders_are_compared_two_by_two_at_their_last_layers(tasks: Path, store: Path) -> None:
     plan = small_plan(tasks, encoders=["bert-tiny", "random:bert-tiny"], compare={"encoders": True}, tuning=None)
     graph = foresee(open_plan(plan, store), lambda key: None)
-    (use,) = [use for use in graph.uses if use.what == "encoder"]
-    assert (use.place.encoder, use.other, use.place.layer) == ("bert-tiny", "random:bert-tiny", 2)
-    a, b = (graph.cells[key] for key in graph.cells[use.key].inputs)
-    assert a.title == "measure bert-tiny · layer 2 · words/train"
-    assert b.title == "measure random:bert-tiny · layer 2 · words/train"
+    uses = [use for use in graph.uses if use.what == "encoder"]
+    assert [graph.cells[use.key].kind for use in uses] == ["compare", "alike"]
+    for use in uses:
+        assert (use.place.encoder, use.other, use.place.layer) == ("bert-tiny", "random:bert-tiny", 2)
+    titles = {graph.cells[key].title for key in graph.cells[uses[0].key].inputs}
+    assert titles == {"measure bert-tiny · layer 2 · words/train", "measure random:bert-tiny · layer 2 · words/train"}
+    assert not [use for use in graph.uses if use.what == "random"]  # the plan has it as an encoder of its own
+
+
+def test_ends_of_seeds_are_compared_two_by_two(tasks: Path, store: Path) -> None:
+    graph = foresee(open_plan(small_plan(tasks, seeds=[3, 0, 7]), store), lambda key: None)
+    uses = [use for use in graph.uses if use.what == "seed" and graph.cells[use.key].kind == "compare"]
+    assert sorted((use.place.seed, use.other) for use in uses) == [(0, "3"), (7, "0"), (7, "3")]
+    assert {(use.place.last, use.place.layer, use.place.split) for use in uses} == {(True, 2, "train")}
+    for use in uses:
+        inputs = [graph.cells[key].title for key in graph.cells[use.key].inputs]
+        assert {f"seed {use.place.seed} ·" in title for title in inputs} == {True, False}
+    alone = foresee(open_plan(small_plan(tasks, seeds=[0, 1], compare={"seeds": False}), store), lambda key: None)
+    assert not [use for use in alone.uses if use.what == "seed"]
+
+
+def test_the_order_in_which_seeds_finish_changes_no_cell(tasks: Path, store: Path) -> None:
+    opened = open_plan(small_plan(tasks, seeds=[0, 1]), store)
+    found = []
+    for order in (1, -1):
+        graph = expand(opened, lambda key: None)
+        for key, run in list(graph.waiting.items())[::order]:
+            add_run(opened, graph, key, run, _imagined(opened, key, run))
+        found.append({(use.key, use.place, use.what, use.other) for use in graph.uses})
+    assert found[0] == found[1]
+
+
+def test_both_ends_are_compared_with_random_weights_that_have_no_rows_of_their_own(tasks: Path, store: Path) -> None:
+    graph = foresee(open_plan(small_plan(tasks), store), lambda key: None)
+    uses = [use for use in graph.uses if use.what == "random"]
+    assert {(graph.cells[use.key].kind, use.place.tuned_on) for use in uses} == {
+        ("compare", ""),
+        ("compare", "words"),
+        ("alike", ""),
+    }
+    assert {use.other for use in uses} == {"random:bert-tiny"}
+    assert {use.place.encoder for use in graph.uses} == {"bert-tiny"}
+    without = foresee(open_plan(small_plan(tasks, nulls={"random_encoder": False}), store), lambda key: None)
+    assert kinds(without)["extract"] == 1
+
+
+def test_the_wider_panel_is_of_own_tasks_at_the_ends(tasks: Path, store: Path) -> None:
+    words, prepositions = str(tasks / "words"), str(tasks / "prepositions")
+    graph = foresee(open_plan(small_plan(tasks, tasks=[words, prepositions], cross="all"), store), lambda key: None)
+    for kind in ("panel", "nulls", "halves", "alike"):
+        places = [use.place for use in graph.uses if graph.cells[use.key].kind == kind]
+        assert {place.tuned_on in {"", place.task} for place in places} == {True}
+        assert {place.split for place in places} == {"train"}
+        assert all(place.last or place.step == 0 for place in places)
 
 
 def test_files_of_the_same_name_are_told_apart_by_their_paths(tasks: Path, store: Path, tmp_path: Path) -> None:

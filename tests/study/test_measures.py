@@ -1,5 +1,6 @@
 """Each row of the table against numbers worked out by hand on spaces of a few points."""
 
+import base64
 import json
 import math
 from dataclasses import dataclass
@@ -149,10 +150,37 @@ def test_a_space_without_words_has_blockers_all_the_same() -> None:
 def test_what_is_kept_for_comparisons_is_centroids_and_distances() -> None:
     _, payload = measured(THREE)
     assert payload["labels"] == ["a", "b", "c"]
-    assert payload["centroids"] == [[0, 0.5], [3, 0.5], [-4, 0.5]]
+    assert np.frombuffer(base64.b64decode(payload["centroids"]), "<f4").tolist() == [0, 0.5, 3, 0.5, -4, 0.5]
     assert np.allclose(payload["distances"]["values"], [[0, 3, 4], [3, 0, 7], [4, 7, 0]])
     assert payload["distances"]["separable"] is True
     json.dumps(payload, allow_nan=False)
+
+
+def test_labels_with_few_points_are_flagged_and_all_have_the_share_of_their_largest_cluster() -> None:
+    one = space([[float(at), 0] for at in range(6)] + [[10, 0]], ["a", "a", "b", "a", "a", "a", "c"])
+    rows, _ = measured(one)
+    shares = {one["label"]: one["value"] for one in rows if one["measure"] == "largest_share"}
+    assert shares == {"a": pytest.approx(3 / 5), "b": 1.0, "c": 1.0}
+    assert value(rows, "mean_largest_share") == pytest.approx(13 / 15)
+    few = {one["label"]: (one["value"], one["text"]) for one in rows if one["measure"] == "few_points"}
+    reason = "1 point in 2 dimensions; fewer than 5"
+    assert few == {"b": (1, reason), "c": (1, reason)}
+
+
+def test_resampled_examples_give_distances_intervals_and_are_kept_for_comparisons() -> None:
+    rng = np.random.default_rng(0)
+    centres = {"a": 0.0, "b": 9.0, "c": 30.0}
+    points = [[centre + x, y] for centre in centres.values() for x, y in rng.normal(size=(20, 2)).tolist()]
+    one = space(points, [label for label in centres for _ in range(20)])
+    rows, payload = measured(one, resamples=20)
+    for found in (only(rows, "minimum_distance", label="a"), only(rows, "mean_minimum_distance")):
+        assert found["ci_low"] < found["value"] < found["ci_high"]
+    assert value(rows, "mean_minimum_distance_bias") > 0  # hulls of halves lie farther apart
+    assert len(payload["distances"]["replicates"]) == 20
+    assert all(len(replicate) == 3 for replicate in payload["distances"]["replicates"])
+    sure = compare_spaces(payload, payload, permutations=0, resamples=0)
+    assert value(sure, "similarity_examples") == pytest.approx(1)
+    assert "ci_low" not in only(measured(one)[0], "mean_minimum_distance")
 
 
 def test_what_is_not_a_number_is_none_and_what_is_numpy_is_plain() -> None:
@@ -165,8 +193,15 @@ def test_what_is_not_a_number_is_none_and_what_is_numpy_is_plain() -> None:
 # ---- two spaces ----
 
 
-def kept(labels: str, values: list[list[float | None]], separable: bool = True) -> dict[str, Any]:
-    return {"labels": list(labels), "distances": {"values": values, "separable": separable, "radius": 1.0}}
+def kept(
+    labels: str,
+    values: list[list[float | None]],
+    separable: bool = True,
+    replicates: list[list[float | None]] | None = None,
+) -> dict[str, Any]:
+    """replicates: of each, the distances of the pairs of labels in order."""
+    held = {"values": values, "separable": separable, "radius": 1.0, "replicates": replicates or []}
+    return {"labels": list(labels), "distances": held}
 
 
 def test_changes_are_counted_up_and_down_with_their_mean() -> None:
@@ -217,6 +252,31 @@ def test_labels_of_one_side_only_are_left_out_and_listed() -> None:
     assert {one["label"] for one in rows if one["measure"] == "distance_change"} == {"b", "c", "d"}
 
 
+def test_changes_are_tested_for_each_label_and_corrected_for_their_number() -> None:
+    # pairs ab, ac, bc; the nearest of a and b is their distance: halves scatter it by 0.1 before and after
+    wobble = [[1 + 0.1 * (-1) ** at, 9, 9 + 0.2 * (-1) ** at] for at in range(20)]
+    far = [[5 + 0.1 * (-1) ** (at // 2), 9, 9] for at in range(20)]
+    before = kept("abc", [[0, 1, 9], [1, 0, 9], [9, 9, 0]], replicates=wobble)  # type: ignore[arg-type]
+    after = kept("abc", [[0, 5, 9], [5, 0, 9], [9, 9, 0]], replicates=far)  # type: ignore[arg-type]
+    rows = compare_spaces(before, after, permutations=0, resamples=0)
+    p = {one["label"]: one["value"] for one in rows if one["measure"] == "distance_change_p"}
+    assert p["a"] < 1e-3
+    assert p["b"] < 1e-3
+    assert p.get("c", 1.0) == 1.0
+    assert (value(rows, "labels_surely_increased"), value(rows, "labels_surely_decreased")) == (2, 0)
+    assert only(rows, "labels_surely_increased")["n"] == only(rows, "labels_surely_decreased")["n"] == len(p)
+    alone = compare_spaces(kept("abc", [[0, 1, 9], [1, 0, 9], [9, 9, 0]]), after, permutations=0, resamples=0)
+    assert not [one for one in alone if one["measure"] in {"distance_change_p", "similarity_examples"}]
+
+
+def test_the_null_of_a_similarity_is_told_beside_it() -> None:
+    a = kept("abcd", [[0, 1, 2, 3], [1, 0, 4, 5], [2, 4, 0, 6], [3, 5, 6, 0]])
+    rows = compare_spaces(a, a, permutations=99, resamples=0)
+    assert value(rows, "similarity_null") == pytest.approx(-1 / 23, abs=0.1)  # of all 23 other orders
+    assert 0 < value(rows, "similarity_null_sd") < 1
+    assert only(rows, "similarity_null")["n"] == 23
+
+
 def test_a_label_without_distances_has_no_change() -> None:
     a = kept("abc", [[0, 1, None], [1, 0, None], [None, None, 0]])
     b = kept("abc", [[0, 2, 3], [2, 0, 4], [3, 4, 0]])
@@ -236,7 +296,11 @@ def test_two_labels_have_a_change_but_no_similarity() -> None:
 def along(paths: NDArray[np.float64]) -> list[dict[str, Any]]:
     """paths: (steps, labels, d)."""
     names = [f"L{i}" for i in range(paths.shape[1])]
-    return [{"labels": names, "centroids": one.tolist()} for one in paths]
+    return [at_a_step(names, one) for one in paths]
+
+
+def at_a_step(names: list[str], centroids: NDArray[np.float64]) -> dict[str, Any]:
+    return {"labels": names, "centroids": base64.b64encode(centroids.astype("<f4").tobytes()).decode()}
 
 
 def series(rows: list[Row], axis: str, label: str) -> list[float]:
@@ -253,7 +317,7 @@ def test_paths_lie_in_one_basis_that_of_the_principal_components_of_all_centroid
         expected = pca.transform(flat)[:, at].reshape(4, 5)
         found = np.array([series(rows, axis, f"L{i}") for i in range(5)]).T
         sign = np.sign((found * expected).sum())
-        assert np.allclose(found, sign * expected)
+        assert np.allclose(found, sign * expected, atol=1e-5)  # centroids are kept in 32 bits
     assert [one["step"] for one in rows if one["measure"] == "centroid_x" and one["label"] == "L0"] == [0, 1, 10, 100]
 
 
@@ -283,8 +347,8 @@ def test_one_common_shift_is_one_direction() -> None:
 
 
 def test_labels_that_are_not_there_at_every_step_have_no_path() -> None:
-    first = {"labels": ["a", "b"], "centroids": [[0.0, 0], [1, 1]]}
-    second = {"labels": ["b"], "centroids": [[2.0, 2]]}
+    first = at_a_step(["a", "b"], np.array([[0.0, 0], [1, 1]]))
+    second = at_a_step(["b"], np.array([[2.0, 2]]))
     rows = follow_centroids([first, second], [0, 1])
     assert {one["label"] for one in rows if "label" in one} == {"b"}
 

@@ -27,8 +27,8 @@ class ClassifierProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     a linear probe. seeds: how many networks of each, or which seeds. The others: see `Training`. device: "auto", "cpu",
     "cuda". n_jobs: threads on a CPU; all cores by default, and for -1; the results are the same for any number.
 
-    Fitted: classes_; sizes_, those with the best mean accuracy on held-out, of equals the smallest; held_out_ {sizes:
-    (r,) accuracy by seed}; network_, the one of the chosen sizes that did best there: it predicts.
+    Fitted: `classes_`; `sizes_`, those with the best mean accuracy on held-out, of equals the smallest; `held_out_`
+    {sizes: (r,) accuracy by seed}; `network_`, the one of the chosen sizes that did best there: it predicts.
 
     >>> X, y = [[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]] * 5, ["a", "a", "a", "b", "b", "b"] * 5
     >>> ClassifierProbe(sizes=[(8,)], seeds=1).fit(X, y).predict([[0.15], [4.9]]).tolist()

@@ -31,9 +31,9 @@ class DirectProbe(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerM
     paper's code: 6). statistic: "mean" or "min" over the pairs of clusters of two labels. n_jobs: threads; all cores
     by default, and for -1; the results are the same for any number.
 
-    Fitted: classes_; clusters_ (n,), the cluster of each training row; n_clusters_; cluster_labels_ (k,); is_linear_,
-    whether there is one cluster for each label; conflicts_, rows that are identical to one of another label;
-    n_undecided_; clustering_, the whole `Clustering`; distances_, computed when first asked for.
+    Fitted: `classes_`; `clusters_` (n,), the cluster of each training row; `n_clusters_`; `cluster_labels_` (k,);
+    `is_linear_`, whether there is one cluster for each label; `conflicts_`, rows that are identical to one of another
+    label; `n_undecided_`; `clustering_`, the whole `Clustering`; `distances_`, computed when first asked for.
 
     >>> probe = DirectProbe().fit([[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "a"])
     >>> probe.n_clusters_, probe.is_linear_, probe.clusters_.tolist()

@@ -7,11 +7,22 @@ from dataclasses import asdict, dataclass
 from importlib import resources
 from typing import Any
 
-from closerlook.report import facts, probing, published
+from closerlook.report import beyond, facts, probing, published
 from closerlook.report.blockers import blocked_spaces
 from closerlook.report.embedding import pack, runtime, safe_script, script_hash, script_json
 from closerlook.report.figures import Figure
-from closerlook.report.tables import Column, Measured, Table, Value, show_number, show_spread, show_value
+from closerlook.report.labels import labels_table
+from closerlook.report.tables import (
+    Column,
+    Measured,
+    Table,
+    Term,
+    Value,
+    show_chance,
+    show_number,
+    show_spread,
+    show_value,
+)
 from closerlook.study.findings import Finding
 from closerlook.study.readings import Results
 from closerlook.version import __version__
@@ -24,6 +35,9 @@ KINDS = {
     "cross-distances": "Distance to the nearest other label, while another task is learned",
     "similarity": "Similarity to the original, layer by layer",
     "shifts": "In which direction centroids move, layer by layer",
+    "chance": "Similarity beside chance",
+    "foresight": "Halves of train, and train with test",
+    "alike": "How alike each layer is to the original, point by point",
     "heat": "Distances of all labels, before and after",
 }
 """The figures of a page, in its order."""
@@ -63,6 +77,8 @@ def make_page(results: Results, findings: list[Finding], figures: Sequence[Figur
         findings=findings,
         sections=_sections(results, findings),
         summary=probing.summary_table(results),
+        beyond=beyond.parts(results, groups),
+        labels=labels_table(results),
         groups=groups,
         specs=specs,
         facts=facts,
@@ -140,7 +156,7 @@ def render(template: str, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"cell": show_cell, "spread": spread, "script_json": script_json}
+    environment.filters |= {"cell": show_cell, "spread": spread, "chance": chance, "script_json": script_json}
     style, script, charts = _asset("page.css"), safe_script(_asset("page.js")), runtime()
     policy = (
         f"default-src 'none'; script-src {script_hash(charts)} {script_hash(script)}; style-src 'unsafe-inline'; "
@@ -164,12 +180,20 @@ def show_cell(value: Value, column: Column) -> str:
     """A table's cell without its spread, which stands beside it in small type."""
     if isinstance(value, Measured):
         return show_number(value.value, column)
-    return show_value(value, column)
+    return value.name if isinstance(value, Term) else show_value(value, column)
 
 
 def spread(value: Value, column: Column) -> str:
-    """That spread; nothing for values without."""
+    """That spread, or a term's meaning; nothing for values without."""
+    if isinstance(value, Term):
+        return value.meaning
     return show_spread(value, column).strip() if isinstance(value, Measured) else ""
+
+
+def chance(value: Value, column: Column) -> list[str]:
+    """What chance gives beside it, and against what, a line each; nothing for values without."""
+    told = show_chance(value, column) if isinstance(value, Measured) else ""
+    return told.replace(" against", "\nagainst").splitlines()
 
 
 def row_spans(table: Table, columns: int) -> list[int]:

@@ -7,10 +7,14 @@ import io
 from collections.abc import Sequence
 from typing import Literal
 
-from closerlook.report import facts, probing, published
-from closerlook.report.tables import Measured, Table, Value
+from closerlook.report import beyond, facts, probing, published
+from closerlook.report.labels import labels_table
+from closerlook.report.tables import Measured, Table, Term, Value
 from closerlook.study.findings import judge_results
 from closerlook.study.readings import Results
+
+LONG = ("labels",)
+"""Tables with so many rows that a terminal shows them only when asked."""
 
 Format = Literal["text", "markdown", "latex", "csv"]
 
@@ -30,6 +34,8 @@ def all_tables(results: Results) -> list[Table]:
         probing.cross_table(results),
         published.published_cross(results),
         probing.layers_table(results),
+        *(table for part in beyond.parts(results) for table in part.tables),
+        labels_table(results),
     ]
     return [table for table in tables if table]
 
@@ -69,6 +75,8 @@ LATEX = {
     "×": r"$\times$",
     "−": "$-$",
     "≤": r"$\leq$",
+    "✓": r"$\checkmark$",
+    "†": r"$\dagger$",
     "√": r"$\surd$",
     "²": r"$^2$",
     "–": "--",
@@ -110,12 +118,16 @@ def to_csv(table: Table) -> str:
 
 
 def _parts(values: Sequence[Value]) -> list[str]:
-    """Which of sd, low and high any of those values has; '' is the number itself."""
+    """Which of sd, low, high, chance and so on any of those values has; '' is the value itself."""
     measured = [value for value in values if isinstance(value, Measured)]
-    return ["", *(name for name in ("sd", "low", "high") if any(getattr(one, name) is not None for one in measured))]
+    rest = ("sd", "low", "high", "chance", "chance_sd", "against")
+    meaning = ["meaning"] if any(isinstance(value, Term) for value in values) else []
+    return ["", *(name for name in rest if any(getattr(one, name) is not None for one in measured)), *meaning]
 
 
 def _part(value: Value, part: str) -> object:
     if isinstance(value, Measured):
         return getattr(value, part or "value")
+    if isinstance(value, Term):
+        return getattr(value, part or "name")
     return None if part else value

@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import groupby
 
+from closerlook.report.ends import Ends, beside_chance, chances, ends, mean_of, tuned
 from closerlook.report.tables import MISSING, Column, Measured, Table, Value, difference, over_seeds, show_number
-from closerlook.study.findings import Finding, is_harmed, moved_labels, relation, similarity_by_layer
+from closerlook.study.findings import CHANCE, Finding, is_harmed, moved_labels, relation, similarity_by_layer
 from closerlook.study.readings import Results, Run
-
-Ends = tuple[Measured | None, Measured | None]
-
-
-def ends(results: Results, measure: str, encoder: str, task: str, scale: float = 1.0) -> Ends:
-    """A measure before and after fine-tuning on that task, over seeds; accuracy with its own standard deviation."""
-    spread = f"{measure}_sd"
-    runs = tuned(results, encoder, task)
-    before = over_seeds([results.before(measure, encoder, task)], [results.before(spread, encoder, task)])
-    after = over_seeds([results.after(measure, run) for run in runs], [results.after(spread, run) for run in runs])
-    return before and before.scaled(scale), after and after.scaled(scale)
-
-
-def tuned(results: Results, encoder: str, task: str, tuned_on: str = "") -> list[Run]:
-    """The fine-tunings of an encoder looked at on a task, one for each seed."""
-    on = tuned_on or task
-    return [run for run in results.all_runs if (run.encoder, run.task, run.tuned_on) == (encoder, task, on)]
 
 
 def findings_table(findings: list[Finding]) -> Table:
@@ -43,7 +28,7 @@ GLANCE = (
     ("similarity", "train–test similarity", 1.0, 2),
     ("n_clusters", "clusters", 1.0, 0),
     ("mean_minimum_distance", "mean minimum distance", 1.0, 2),
-    ("mean_relative_minimum_distance", "the same in RMS radii", 1.0, 3),
+    ("mean_relative_minimum_distance", "minimum distance in RMS radii", 1.0, 3),
 )
 
 
@@ -61,8 +46,13 @@ def summary_table(results: Results) -> Table:
             ]
             if any(cells):
                 rows.append((encoder, title, *cells))
+            null = [_chance_arrow(results, measure, encoder, task, digits) for task in results.tasks]
+            if any(null):
+                rows.append((encoder, f"{title.removeprefix('mean ').removeprefix('train–test ')} by chance", *null))
     columns = (Column("encoder", left=True), Column("measure", left=True), *(Column(task) for task in results.tasks))
-    return Table("summary", "Before → after fine-tuning", SUMMARY_NOTE, columns, tuple(rows))
+    by_chance = any("by chance" in str(row[1]) for row in rows)
+    note = f"{SUMMARY_NOTE} {chance_note(results)}" if by_chance else SUMMARY_NOTE
+    return Table("summary", "Before → after fine-tuning", note, columns, tuple(rows))
 
 
 SUMMARY_NOTE = (
@@ -72,8 +62,7 @@ SUMMARY_NOTE = (
 
 
 def _arrow(results: Results, measure: str, encoder: str, task: str, *, scale: float, digits: int) -> str | None:
-    name = f"similarity_train_{results.compared}" if measure == "similarity" else measure
-    before, after = ends(results, name, encoder, task, scale)
+    before, after = ends(results, named(results, measure), encoder, task, scale)
     if before is None and after is None:
         return None
     column = Column("", digits=digits)
@@ -83,6 +72,38 @@ def _arrow(results: Results, measure: str, encoder: str, task: str, *, scale: fl
     shown = [_plain(one, column) + star for one, star in zip((before, after), stars, strict=True)]
     text = shown[0] if after is None else " → ".join(shown)
     return text + (f" ({labels.value:.0f})" if labels else "")
+
+
+def _chance_arrow(results: Results, measure: str, encoder: str, task: str, digits: int) -> str | None:
+    """What chance gives before → after."""
+    before, after = chances(results, named(results, measure), encoder, task)
+    if before is None and after is None:
+        return None
+    shown = [_plain(one, Column("", digits=digits)) for one in (before, after)]
+    return shown[0] if after is None else " → ".join(shown)
+
+
+def named(results: Results, measure: str) -> str:
+    """What a measure at a glance is called in the table."""
+    return f"similarity_train_{results.compared}" if measure == "similarity" else measure
+
+
+def chance_note(results: Results, *, similarity: bool = True, shuffled: bool = True) -> str:
+    """What 'chance' means in a table; nothing where neither was measured."""
+    told = []
+    if similarity and len(results.of(f"similarity_null_train_{results.compared}")):
+        told.append("similarity with the labels of one of the two spaces permuted")
+    points = thinned_points(results)
+    if shuffled and points:
+        most = f"on at most {points:,} points"
+        told.append(f"clusters and their distances with labels shuffled, {most}; against: true labels of these points")
+    return f"By chance: {'; '.join(told)}." if told else ""
+
+
+def thinned_points(results: Results) -> int:
+    """The most points that shuffled labels were tried on; 0 where they were not."""
+    points = results.of("thinned_clusters")["n"].dropna()
+    return int(points.max()) if len(points) else 0
 
 
 def _plain(one: Measured | None, column: Column) -> str:
@@ -97,7 +118,8 @@ def accuracy_table(results: Results) -> Table:
     similarity = f"similarity_train_{results.compared}"
     rows: list[tuple[Value, ...]] = []
     for encoder, task in results.pairs():
-        accuracy, alike = ends(results, "accuracy", encoder, task, 100), ends(results, similarity, encoder, task)
+        accuracy = ends(results, "accuracy", encoder, task, 100)
+        alike = beside_chance(results, similarity, encoder, task)
         if not any((*accuracy, *alike)):
             continue
         n = results.before("accuracy", encoder, task)
@@ -128,8 +150,8 @@ def accuracy_table(results: Results) -> Table:
         f"Classifier probes trained on train, tested on the n examples of {results.compared}; the sizes are chosen on "
         "a held-out part of train. ±: standard deviation over the probes' seeds, or over fine-tunings where there are "
         "several. Similarity: Pearson correlation of the label distances of train and "
-        f"{results.compared}, with its 95% bootstrap interval."
-    )
+        f"{results.compared}, with its 95% bootstrap interval over labels. {chance_note(results, shuffled=False)}"
+    ).rstrip()
     return Table("accuracy", "Accuracy and train–test similarity", note, columns, tuple(rows)).without_empty()
 
 
@@ -158,7 +180,7 @@ def clusters_table(results: Results) -> Table:
     """Cluster counts, linearity and the best probe, before and after (Tables 3 and 7 of the paper)."""
     rows: list[tuple[Value, ...]] = []
     for encoder, task in results.pairs():
-        counts, linear = ends(results, "n_clusters", encoder, task), ends(results, "is_linear", encoder, task)
+        counts, linear = beside_chance(results, "n_clusters", encoder, task), ends(results, "is_linear", encoder, task)
         if not any(counts):
             continue
         labels, points = (results.before(name, encoder, task) for name in ("n_labels", "n_points"))
@@ -181,16 +203,17 @@ def clusters_table(results: Results) -> Table:
     )
     note = (
         "DirectProbe clusters of train at the last layer: as many clusters as labels means linearly separable. Best "
-        "probe: the sizes of the hidden layers that did best on the held-out part of train."
-    )
+        "probe: the sizes of the hidden layers that did best on the held-out part of train. "
+        + chance_note(results, similarity=False)
+    ).rstrip()
     return Table("clusters", "Clusters, linearity and the best probe", note, columns, tuple(rows)).without_empty()
 
 
 def whole(one: Measured | None) -> Value:
     """A mean over seeds, without digits after the point where it has none and nothing is known of its spread."""
-    if one is None:
-        return None
-    return int(one.value) if one.value == int(one.value) and not one.sd and one.low is None else one
+    if one is None or one.value != int(one.value) or one.sd or one.low is not None:
+        return one
+    return int(one.value) if one.chance is None else replace(one, value=int(one.value), sd=None)
 
 
 def _share(one: Measured | None) -> Value:
@@ -223,7 +246,7 @@ def distance_table(results: Results) -> Table:
     """The mean distance of a label to the nearest other one, before and after, and how many labels moved apart."""
     rows: list[tuple[Value, ...]] = []
     for encoder, task in results.pairs():
-        raw = ends(results, "mean_minimum_distance", encoder, task)
+        raw = beside_chance(results, "mean_minimum_distance", encoder, task)
         relative = ends(results, "mean_relative_minimum_distance", encoder, task)
         if not any(raw):
             continue
@@ -236,6 +259,7 @@ def distance_table(results: Results) -> Table:
                 *relative,
                 difference(*relative),
                 *_moved(results, tuned(results, encoder, task)),
+                *_surely(results, tuned(results, encoder, task)),
             )
         )
     columns = (
@@ -243,11 +267,14 @@ def distance_table(results: Results) -> Table:
         *(Column(title, "mean minimum distance", signed=title == "change") for title in ("before", "after", "change")),
         *(Column(title, "in RMS radii", 3, signed=title == "change") for title in ("before", "after", "change")),
         *(Column(title, "labels") for title in ("farther", "closer")),
+        *(Column(title, "labels, surely") for title in ("farther", "closer")),
     )
     note = (
         "The distance of a label's clusters to the nearest other label, the mean over labels, on train at the last "
-        "layer. Raw distances grow with the length of the vectors; RMS radii do not."
-    )
+        "layer, with its 95% interval over examples where that was measured. Raw distances grow with the length of the "
+        f"vectors; RMS radii do not. {SURELY if len(results.of('labels_surely_increased')) else ''} "
+        + chance_note(results, similarity=False)
+    ).strip()
     return Table("distances", "How far labels lie apart", note, columns, tuple(rows)).without_empty()
 
 
@@ -257,7 +284,21 @@ def _moved(results: Results, runs: list[Run]) -> tuple[Value, Value]:
     if not counts:
         return None, None
     mean = [sum(one[at] for one in counts) / len(counts) for at in (0, 1)]
-    return int(mean[0]) if mean[0].is_integer() else mean[0], int(mean[1]) if mean[1].is_integer() else mean[1]
+    return _count(mean[0]), _count(mean[1])
+
+
+SURELY = f"Surely: the change of a label has p ≤ {CHANCE} after Holm's correction for all labels of its space."
+
+
+def _surely(results: Results, runs: list[Run]) -> tuple[Value, Value]:
+    """Labels that moved surely; the mean over seeds."""
+    names = ("labels_surely_increased", "labels_surely_decreased")
+    up, down = (mean_of([results.after(name, run) for run in runs]) for name in names)
+    return _count(up), _count(down)
+
+
+def _count(mean: float | None) -> Value:
+    return mean if mean is None or not mean.is_integer() else int(mean)
 
 
 # ---- finding 4 ----

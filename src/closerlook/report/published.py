@@ -6,8 +6,9 @@ import csv
 from functools import cache
 from importlib import resources
 
+from closerlook.report.ends import ends, tuned
 from closerlook.report.facts import weights_of
-from closerlook.report.probing import best_sizes, ends, tuned
+from closerlook.report.probing import best_sizes
 from closerlook.report.tables import Column, Measured, Table, Value, over_seeds
 from closerlook.study.findings import moved_labels
 from closerlook.study.readings import Results

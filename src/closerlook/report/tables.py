@@ -14,31 +14,50 @@ MISSING = "–"
 
 @dataclass(frozen=True)
 class Measured:
-    """A number with what is known of its spread: a standard deviation (over `seeds`), or a 95% interval."""
+    """A number with what is known of its spread: a standard deviation (over `seeds`), or a 95% interval.
+
+    chance, chance_sd: what the same measure gives by chance, mean and standard deviation. against: the measure on the
+    points that chance was tried on, where these are fewer.
+    """
 
     value: float
     sd: float | None = None
     low: float | None = None
     high: float | None = None
+    chance: float | None = None
+    chance_sd: float | None = None
+    against: float | None = None
 
     def scaled(self, factor: float) -> Measured:
         """The same in another unit."""
-        rest = (None if part is None else part * factor for part in (self.sd, self.low, self.high))
-        return Measured(self.value * factor, *rest)
+        parts = (self.sd, self.low, self.high, self.chance, self.chance_sd, self.against)
+        return Measured(self.value * factor, *(None if part is None else part * factor for part in parts))
 
 
-Value = str | int | float | bool | Measured | None
+@dataclass(frozen=True)
+class Term:
+    """A name and what it means, in one line."""
+
+    name: str
+    meaning: str
+
+
+Value = str | int | float | bool | Measured | Term | None
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its title, the title over several, digits after the point, whether a plus is written; left: as text."""
+    """A column: its title, the title over several, digits after the point, whether a plus is written; left: as text.
+
+    level: of p-values, which are never 0: the smallest are shown as '< 0.0001'.
+    """
 
     title: str
     group: str = ""
     digits: int = 2
     signed: bool = False
     left: bool = False
+    level: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,13 +104,18 @@ def show_value(value: Value, column: Column) -> str:
         return "yes" if value else "no"
     if isinstance(value, str):
         return value
+    if isinstance(value, Term):
+        return f"{value.name}: {value.meaning}"
     if isinstance(value, Measured):
-        return show_number(value.value, column) + show_spread(value, column)
+        chance = show_chance(value, column)
+        return show_number(value.value, column) + show_spread(value, column) + (f" ({chance})" if chance else "")
     return show_number(value, column)
 
 
 def show_number(value: float, column: Column) -> str:
     """The number alone."""
+    if column.level and 0 <= value < 10**-column.digits:
+        return f"< {10**-column.digits:.{column.digits}f}"
     sign = "+" if column.signed else ""
     text = f"{value:{sign},d}" if isinstance(value, int) else f"{value:{sign},.{column.digits}f}"
     zero = text.lstrip("+-").strip("0.,") == ""
@@ -106,6 +130,15 @@ def show_spread(value: Measured, column: Column) -> str:
     if value.low is None or value.high is None:
         return ""
     return f" [{show_number(value.low, plain)}, {show_number(value.high, plain)}]"
+
+
+def show_chance(value: Measured, column: Column) -> str:
+    """What chance gives: 'chance 0.02 ± 0.15', and against what; nothing where that was not measured."""
+    if value.chance is None:
+        return ""
+    plain = Column("", digits=column.digits)
+    against = "" if value.against is None else f" against {show_number(value.against, plain)}"
+    return f"chance {show_number(value.chance, plain)}{show_spread(Measured(0, value.chance_sd), plain)}{against}"
 
 
 def over_seeds(readings: Sequence[Reading | None], spread: Sequence[Reading | None] = ()) -> Measured | None:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import psutil
 
 from closerlook.errors import InputError, WorkError
+from closerlook.geometry.kernels import count_threads
 from closerlook.study.cells import Cell
 from closerlook.study.work import Ended, attempt
 from closerlook.version import __version__
@@ -47,7 +48,7 @@ class Engine(Protocol):
 
 def cores() -> int:
     """How many this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return count_threads(None)
 
 
 class Here:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from closerlook.encoders.source import Facts
 from closerlook.representations.targets import VECTORS
@@ -30,28 +31,45 @@ class Estimate:
 
 def estimate_cell(study: Opened, cell: Cell) -> Estimate:
     """What one cell may cost."""
-    match cell.kind:
-        case "extract":
-            return _extract(study, cell)
-        case "tune":
-            return _tune(study, cell)
+    if cell.kind == "extract":
+        return _extract(study, cell)
+    if cell.kind == "tune":
+        return _tune(study, cell)
+    if cell.kind in {"compare", "paths"}:
+        return Estimate(0.1, BASE_BYTES, 10_000)
+    return _of_a_space(cell.kind, cell.content, *_shape(study, cell))
+
+
+def _of_a_space(kind: str, content: dict[str, Any], n: int, d: int, k: int) -> Estimate:
+    """What a cell may cost that looks at n points in d dimensions with k labels."""
+    clustered = n * d * k / 6e7
+    pairs = BASE_BYTES + 40 * n * d + 300_000_000
+    match kind:
         case "geometry":
-            n, d, k = _shape(study, cell)
-            return Estimate(0.02 + n * d * k / 6e7, BASE_BYTES + 40 * n * d, 20_000 + 12 * k * (d + k))
+            times = 1 + content["resamples"] / 5
+            disk = 20_000 + 6 * k * (d + 3 * k) + 4 * content["resamples"] * k * k
+            found = Estimate(0.02 + clustered * times, BASE_BYTES + 40 * n * d, disk)
         case "classify":
-            n, d, _ = _shape(study, cell)
-            networks = len(cell.content["sizes"]) * cell.content["seeds"]
-            return Estimate(0.1 + 3e-7 * networks * n * (d + 200), 2 * BASE_BYTES + 16 * n * d, 20_000)
-        case "compare":
-            return Estimate(0.1, BASE_BYTES, 4_000)
-        case "paths":
-            return Estimate(0.05, BASE_BYTES, 20_000)
+            networks = len(content["sizes"]) * content["seeds"]
+            found = Estimate(0.1 + 3e-7 * networks * n * (d + 200), 2 * BASE_BYTES + 16 * n * d, 20_000)
+        case "panel":
+            found = Estimate(0.1 + 1.5e-10 * n * n * d, pairs, 4_000)
+        case "alike":
+            found = Estimate(0.1 + 2e-10 * n * n * d, pairs, 4_000)
+        case "nulls":
+            shuffled = (content["shuffles"] + 1) * clustered * 4
+            thinned = (content["cluster_shuffles"] + 1) * min(n, content["points"]) * d * k / 1e7
+            found = Estimate(0.1 + shuffled + thinned, BASE_BYTES + 60 * n * d, 4_000)
+        case _:  # halves
+            times = content["repeats"] + content["folds"]
+            found = Estimate(0.1 + times * clustered, BASE_BYTES + 40 * n * d, 4_000)
+    return found
 
 
 def _shape(study: Opened, cell: Cell) -> tuple[int, int, int]:
     """Rows, columns and labels of the space that a cell measures."""
     (task,) = (study.tasks[name] for name in cell.how["task"])
-    _, facts = study.encoders[cell.how["encoder"]]
+    _, facts = study.found(cell.how["encoder"])
     return len(task.split(cell.how["split"])), facts.width * VECTORS[task.unit], len(task.labels)
 
 
@@ -61,17 +79,17 @@ def _tokens(task: Task, split: str) -> float:
     return sum(1.3 * len(text.split() if isinstance(text, str) else text) + 2 for text in task.split(split).texts)
 
 
-def _vector_bytes(study: Opened, task: str, width: int, layers: int) -> int:
-    opened = study.tasks[task]
-    rows = sum(len(opened.split(split)) for split in study.plan.splits)
+def _vector_bytes(opened: Task, splits: Sequence[str], width: int, layers: int) -> int:
+    rows = sum(len(opened.split(split)) for split in splits)
     return 4 * rows * width * VECTORS[opened.unit] * layers
 
 
 def _extract(study: Opened, cell: Cell) -> Estimate:
-    _, facts = study.encoders[cell.how["encoder"]]
-    tokens = sum(_tokens(task, split) for task in study.tasks.values() for split in study.plan.splits)
+    _, facts = study.found(cell.how["encoder"])
+    splits = cell.content["splits"]
+    tokens = sum(_tokens(task, split) for task in study.tasks.values() for split in splits)
     layers = len(cell.content["layers"])
-    disk = sum(_vector_bytes(study, task, facts.width, layers) for task in study.tasks)
+    disk = sum(_vector_bytes(task, splits, facts.width, layers) for task in study.tasks.values())
     return Estimate(2 + 2 * tokens * _inner(facts) / FLOPS, BASE_BYTES + 8 * facts.parameters, disk)
 
 
@@ -82,7 +100,7 @@ def _tune(study: Opened, cell: Cell) -> Estimate:
     steps = len(planned_steps(settings, task))
     probed = sum(_tokens(study.tasks[one], split) for one in probes for split in study.plan.splits)
     between = len(layers_of(study.plan, source, facts, ends=False)) * (steps - 2) + 2 * len(settings.layers)
-    disk = sum(_vector_bytes(study, one, facts.width, between) for one in probes)
+    disk = sum(_vector_bytes(study.tasks[one], study.plan.splits, facts.width, between) for one in probes)
     work = 6 * _tokens(task, "train") * settings.epochs + 2 * probed * steps
     return Estimate(4 + work * _inner(facts) / FLOPS, BASE_BYTES + 24 * facts.parameters + 200_000_000, disk)
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from closerlook.study.readings import Reading, Results, Run, arrange
+from closerlook.study.readings import Reading, Results, Run, arrange, null_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,7 +120,8 @@ def diverge(results: Results) -> Finding:
         1,
         "Fine-tuning makes train and test diverge, mostly without harm",
         answers,
-        told=f"Train and test become less alike in {lower} of {_times(known)}, and accuracy is lost in {harmed}",
+        told=f"Train and test become less alike in {lower} of {_times(known)}, and accuracy is lost in {harmed}"
+        + _by_chance(results, answers, f"similarity_train_{results.compared}"),
         rule="For: the spatial similarity of train and test at the last layer is lower at the end than at the start, "
         "and accuracy is not lost; accuracy counts as lost where it falls by more than the two standard deviations "
         "together, √(sd² + sd²). Where accuracy was not measured, similarity alone decides.",
@@ -135,8 +136,24 @@ def _diverges(results: Results, run: Run) -> Answer:
         return Answer(run, None, "no similarity of train and test")
     falls, harmed = after.value < before.value, is_harmed(results, run)
     told = f"similarity {'falls' if falls else 'does not fall'} from {before.value:.2f} to {after.value:.2f}"
+    told += chance_told([run], results, similarity, " (chance gives {})")
     signs = frozenset({"falls"} if falls else ()) | frozenset({"harmed"} if harmed else ())
     return Answer(run, falls and not harmed, told + (", and accuracy is lost" if harmed else ""), signs)
+
+
+def chance_told(runs: Sequence[Run], results: Results, measure: str, told: str) -> str:
+    """What chance gives at the end of those fine-tunings, in the mean, as '0.02 ± 0.15' in `told`; else nothing."""
+    mean, sd = ([results.after(name, run) for run in runs] for name in null_names(measure))
+    means, deviations = ([one.value for one in part if one is not None] for part in (mean, sd))
+    if not means:
+        return ""
+    spread = f" ± {sum(deviations) / len(deviations):.2f}" if deviations else ""
+    return told.format(f"{sum(means) / len(means):.2f}{spread}".replace("-", "−"))
+
+
+def _by_chance(results: Results, answers: Sequence[Answer], measure: str) -> str:
+    """The same over all fine-tunings that can answer, as a part of a sentence."""
+    return chance_told([one.run for one in answers if one.holds is not None], results, measure, "; chance gives {}")
 
 
 def is_harmed(results: Results, run: Run) -> bool:
@@ -163,7 +180,8 @@ def gather(results: Results) -> Finding:
         2,
         "Points of the same label gather in few clusters",
         answers,
-        told=f"The number of clusters falls in {fewer} of {_times(known)} where a label has several clusters{also}",
+        told=f"The number of clusters falls in {fewer} of {_times(known)} where a label has several clusters{also}"
+        + _shuffled(results, [one.run for one in answers]),
         rule="For: at the last layer, train has fewer clusters at the end than at the start. Against: it has as many "
         "or more. A space with one cluster for each label at both ends is as gathered as can be and says nothing.",
         nothing="every space had one cluster for each label from the start, so there was nothing to gather"
@@ -180,7 +198,24 @@ def _gathers(results: Results, run: Run) -> Answer:
     if before.value == after.value == labels.value:
         told = f"{labels.value:.0f} clusters for {labels.value:.0f} labels from the start"
         return Answer(run, None, told, frozenset({"ready"}))
-    return Answer(run, after.value < before.value, f"{before.value:.0f} clusters become {after.value:.0f}")
+    told = f"{before.value:.0f} clusters become {after.value:.0f}"
+    return Answer(run, after.value < before.value, told + _shuffled(results, [run], " ({})"))
+
+
+def _shuffled(results: Results, runs: Sequence[Run], told: str = "; {}") -> str:
+    """Clusters at the end of those fine-tunings under shuffled labels and under true ones, of the same points."""
+    found = [[results.after(f"thinned_clusters{end}", run) for run in runs] for end in ("_null", "")]
+    shuffled, true = ([one.value for one in part if one is not None] for part in found)
+    if not shuffled or not true:
+        return ""
+    points = max((one.n or 0 for one in found[1] if one is not None), default=0)
+    most = f", of {'' if len(runs) == 1 else 'at most '}{points:,} points" if points else ""
+    return told.format(f"under shuffled labels {_range(shuffled)} clusters, under the true ones {_range(true)}{most}")
+
+
+def _range(values: Sequence[float]) -> str:
+    """'17' or '17 to 60'."""
+    return " to ".join(dict.fromkeys(f"{value:,.0f}" for value in (min(values), max(values))))
 
 
 # ---- 3: distances ----
@@ -193,6 +228,10 @@ def move_apart(results: Results) -> Finding:
     relative = [change for run in results.runs(own=True) if (change := relative_change(results, run)) is not None]
     grown = sum(change > 0 for change in relative)
     also = f"; in units of the space's RMS radius the mean grows in {grown} of {len(relative)}" if relative else ""
+    sure = [counts for run in results.runs(own=True) if (counts := surely_moved(results, run)) is not None]
+    if sure:
+        up, down, tested = (sum(counts[at] for counts in sure) for at in range(3))
+        also += f"; {up} of {tested} labels surely gain distance and {down} lose it (Holm, p ≤ {CHANCE})"
     return _finding(
         3,
         "Clusters of different labels move apart",
@@ -210,7 +249,9 @@ def _moves(results: Results, run: Run) -> Answer:
     if counts is None:
         return Answer(run, None, "no label distances")
     up, down, still = counts
-    return Answer(run, up > down + still, f"{up} of {up + down + still} labels gain distance")
+    sure = surely_moved(results, run)
+    told = f"{up} of {up + down + still} labels gain distance"
+    return Answer(run, up > down + still, told + (f", {sure[0]} of {sure[2]} surely (Holm)" if sure else ""))
 
 
 def moved_labels(results: Results, run: Run) -> tuple[int, int, int] | None:
@@ -221,6 +262,14 @@ def moved_labels(results: Results, run: Run) -> tuple[int, int, int] | None:
     change = results.after("mean_distance_change", run)
     total = int(up.value + down.value) if change is None or change.n is None else change.n
     return int(up.value), int(down.value), total - int(up.value + down.value)
+
+
+def surely_moved(results: Results, run: Run) -> tuple[int, int, int] | None:
+    """Labels whose distance grew surely, shrank surely, and how many were tested; after Holm's correction."""
+    up, down = results.after("labels_surely_increased", run), results.after("labels_surely_decreased", run)
+    if up is None or down is None:
+        return None
+    return int(up.value), int(down.value), up.n or 0
 
 
 def relative_change(results: Results, run: Run) -> float | None:
@@ -297,7 +346,9 @@ def change_by_layer(results: Results) -> Finding:
         "Higher layers change most, but not arbitrarily",
         answers,
         told=f"The upper half of the layers changes more than the lower in {higher} of {_times(known)}, and the last "
-        f"layer still resembles the original more than chance would make it in {kept}",
+        f"layer still resembles the original more than chance would make it in {kept}"
+        + _by_chance(results, answers, "similarity_original")
+        + _random_weights(results),
         rule="For: the mean spatial similarity to the original encoder is lower over the upper half of the layers than "
         f"over the lower half, and at the last layer the permutation test of that similarity gives p ≤ {CHANCE}. "
         "Layers where the similarity is not defined are left out; the middle one of an odd number is in neither half.",
@@ -316,6 +367,13 @@ def _changes(results: Results, run: Run) -> Answer:
     kept = p is not None and p.value <= CHANCE
     told = f"upper layers change {'more' if more else 'no more'}; the arrangement is {'kept' if kept else 'not kept'}"
     return Answer(run, more and kept, told, frozenset({"higher"} if more else ()) | frozenset({"kept"} if kept else ()))
+
+
+def _random_weights(results: Results) -> str:
+    """How alike the ends are to the same encoders with random weights, as a part of a sentence."""
+    runs = results.runs(own=True)
+    found = [one.value for run in runs if (one := results.after("similarity_random", run)) is not None]
+    return f", random weights {sum(found) / len(found):.2f}".replace("-", "−") if found else ""
 
 
 def similarity_by_layer(results: Results, run: Run) -> dict[int, Reading]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import heapq
 import json
 import math
@@ -22,7 +23,20 @@ from closerlook.geometry import (
     label_distances,
     spatial_similarity,
 )
+from closerlook.geometry.distances import Statistic
+from closerlook.geometry.graded import largest_shares
+from closerlook.geometry.resampling import (
+    Resampled,
+    adjust,
+    bias,
+    change_p_values,
+    few_points,
+    interval,
+    resample_distances,
+    resample_similarity,
+)
 from closerlook.probes.grid import ProbeResult, deviation
+from closerlook.probes.training import Sizes
 from closerlook.representations.space import Space
 from closerlook.tuning.tuned import Tuned
 
@@ -34,6 +48,9 @@ BLOCKERS = 40
 
 CORRELATED = 3
 """Labels in common that a correlation of their distances needs; two have one distance."""
+
+CHANCE = 0.05
+"""The p-value up to which a label's change is marked, after the correction for many labels."""
 
 SHOWN = 3
 """Points told of each side of a refusal, the weightiest."""
@@ -61,11 +78,15 @@ def measure_space(
     *,
     tau: float,
     min_points: int,
-    statistic: str,
+    statistic: Statistic,
     distances: bool,
+    resamples: int = 0,
     threads: int | None = None,
 ) -> tuple[list[Row], dict[str, Any]]:
-    """The rows of a space, and what comparisons need of it. context: the sentence of each row."""
+    """The rows of a space, and what comparisons need of it. context: the sentence of each row.
+
+    resamples: of the examples, for the intervals of distances; 0: none.
+    """
     found = cluster(space.X, space.label_names, tau=tau, threads=threads)
     rows = [
         row("n_points", space.n),
@@ -81,41 +102,81 @@ def measure_space(
     points = np.bincount(found.cluster_codes[found.assignments], minlength=found.n_labels)
     for label, n_clusters, n in zip(found.labels, clusters, points, strict=True):
         rows.append(row("label_clusters", n_clusters, label=label, n=n))
+    shares = largest_shares(found)
+    rows += [row("largest_share", share, label=label) for label, share in shares.items()]
+    rows.append(row("mean_largest_share", float(np.mean(list(shares.values())))))
+    few = few_points(found.labels, points, space.d)
+    rows += [row("few_points", points[found.labels.index(label)], label=label, text=why) for label, why in few.items()]
     rows += [row("blocker", None, **told) for told in _refusals(found, space, context)]
     payload: dict[str, Any] = {"centroids": _centroids(space, found), "labels": list(found.labels)}
     if distances and found.n_labels > 1:
-        apart = label_distances(
-            cluster_distances(space.X, found, min_points=min_points, threads=threads),
-            statistic="min" if statistic == "min" else "mean",
-        )
-        rows += _distance_rows(apart)
-        payload["distances"] = _kept(apart)
+        how: dict[str, Any] = {"min_points": min_points, "threads": threads}
+        apart = label_distances(cluster_distances(space.X, found, **how), statistic=statistic)
+        drawn = resample_distances(space.X, found, resamples=resamples, statistic=statistic, **how)
+        rows += _distance_rows(apart, drawn)
+        payload["distances"] = _kept(apart) | {"replicates": _upper(drawn)}
     return rows, payload
 
 
-def _centroids(space: Space, found: Clustering) -> list[list[float]]:
-    """(m, d) the mean of each label's points."""
+def _centroids(space: Space, found: Clustering) -> str:
+    """(m, d) the mean of each label's points, in 32 bits as the points are, as text a third as long as digits."""
     codes = found.cluster_codes[found.assignments]
     sums = np.zeros((found.n_labels, space.d))
     np.add.at(sums, codes, space.X.astype(np.float64))
-    means: list[list[float]] = (sums / np.bincount(codes)[:, None]).tolist()
-    return means
+    means = (sums / np.bincount(codes)[:, None]).astype("<f4")
+    return base64.b64encode(means.tobytes()).decode()
 
 
-def _distance_rows(apart: LabelDistances) -> list[Row]:
+def _read_centroids(kept: dict[str, Any]) -> dict[str | int, Floats]:
+    """By label, what `_centroids` kept."""
+    means = np.frombuffer(base64.b64decode(kept["centroids"]), "<f4").reshape(len(kept["labels"]), -1)
+    return dict(zip(kept["labels"], means.astype(np.float64), strict=True))
+
+
+def _distance_rows(apart: LabelDistances, drawn: Resampled) -> list[Row]:
     unit = apart.radius or 1.0
-    rows = []
+    rows, minimum = [], drawn.minimum()
     for at, (label, nearest, distance) in enumerate(apart.nearest()):
-        rows.append(row("minimum_distance", distance, label=label, other=nearest))
+        sure = _bounds(distance, minimum[:, at])
+        rows.append(row("minimum_distance", distance, label=label, other=nearest, **sure))
         rows.append(row("relative_minimum_distance", distance / unit, label=label, other=nearest))
         for there in range(at + 1, len(apart.labels)):
             rows.append(row("distance", apart.values[at, there], label=label, other=apart.labels[there]))
-    minimum = apart.minimum()
-    if np.isfinite(minimum).any():
-        rows.append(row("mean_minimum_distance", float(np.nanmean(minimum))))
-        rows.append(row("mean_relative_minimum_distance", float(np.nanmean(minimum)) / unit))
+    mean = apart.mean_minimum()
+    if math.isfinite(mean):
+        replicates = drawn.mean_minimum()
+        rows.append(row("mean_minimum_distance", mean, **_bounds(mean, replicates)))
+        if drawn.resamples:
+            rows.append(row("mean_minimum_distance_bias", bias(mean, replicates), n=drawn.resamples))
+        rows.append(row("mean_relative_minimum_distance", mean / unit))
     rows += [row("left_out_clusters", n, label=label) for label, n in apart.left_out.items()]
     return rows
+
+
+def _bounds(value: float, replicates: Floats, within: tuple[float, float] = (0.0, math.inf)) -> dict[str, float]:
+    """The interval of a value over its replicates, for a row; nothing without replicates."""
+    low, high = interval(value, replicates, within=within)
+    return {"ci_low": low, "ci_high": high} if math.isfinite(low) else {}
+
+
+DIGITS = 6
+"""Significant digits kept of replicates: they say how far values spread, and are many."""
+
+
+def _upper(drawn: Resampled) -> list[list[float | None]]:
+    """For each replicate the distances of the pairs i < j."""
+    i, j = np.triu_indices(len(drawn.labels), 1)
+    return [[_plain(float(f"{value:.{DIGITS}g}")) for value in one] for one in drawn.values[:, i, j]]
+
+
+def _replicates(kept: dict[str, Any]) -> Resampled:
+    """What `_upper` kept."""
+    labels = tuple(kept["labels"])
+    given = kept["distances"]["replicates"]
+    values = np.zeros((len(given), len(labels), len(labels)))
+    i, j = np.triu_indices(len(labels), 1)
+    values[:, i, j] = values[:, j, i] = np.array(given, dtype=float).reshape(len(given), len(i))
+    return Resampled(labels, values, "mean", 1, 0)
 
 
 def _kept(apart: LabelDistances) -> dict[str, Any]:
@@ -179,14 +240,44 @@ def compare_spaces(a: dict[str, Any], b: dict[str, Any], *, permutations: int, r
         rows = [row("similarity", None, n=len(shared))]
     else:
         found = spatial_similarity(_Table(a), _Table(b), permutations=permutations, resamples=resamples)
-        rows = _similarity_rows(found)
+        rows = _similarity_rows(found) + _similarity_over_examples(found.pearson, _replicates(a), _replicates(b))
     changes = [(label, after[label] - before[label]) for label in shared]
     rows += [row("distance_change", change, label=label) for label, change in changes]
+    rows += _change_tests(a, b, dict(changes))
     if changes:
         rows.append(row("labels_increased", sum(change > 0 for _, change in changes)))
         rows.append(row("labels_decreased", sum(change < 0 for _, change in changes)))
         rows.append(row("mean_distance_change", float(np.mean([change for _, change in changes])), n=len(changes)))
     return rows
+
+
+def _similarity_over_examples(value: float, a: Resampled, b: Resampled) -> list[Row]:
+    """The interval of a similarity over examples drawn again, where both spaces have replicates."""
+    if not a.resamples or a.resamples != b.resamples:
+        return []
+    drawn = resample_similarity(a, b)
+    sure = _bounds(value, drawn, within=(-1.0, 1.0))
+    return [row("similarity_examples", value, n=a.resamples, **sure)] if sure else []
+
+
+def _change_tests(a: dict[str, Any], b: dict[str, Any], changes: dict[str | int, float]) -> list[Row]:
+    """For each label the p-value of its change, adjusted for how many labels there are; of the same examples."""
+    before, after = _replicates(a), _replicates(b)
+    if not before.resamples or before.labels != after.labels or before.resamples != after.resamples:
+        return []
+    seen = np.array([changes.get(label, math.nan) for label in before.labels])
+    adjusted = adjust(change_p_values(before, after, seen))
+    rows = [
+        row("distance_change_p", p, label=label, n=before.resamples, text="Holm")
+        for label, p in zip(before.labels, adjusted, strict=True)
+        if math.isfinite(p)
+    ]
+    marked = [np.sign(seen[at]) for at, p in enumerate(adjusted) if p <= CHANCE]
+    return [
+        *rows,
+        row("labels_surely_increased", sum(sign > 0 for sign in marked), n=len(rows)),
+        row("labels_surely_decreased", sum(sign < 0 for sign in marked), n=len(rows)),
+    ]
 
 
 def _similarity_rows(found: Similarity) -> list[Row]:
@@ -204,6 +295,9 @@ def _similarity_rows(found: Similarity) -> list[Row]:
         )
     ]
     rows.append(row("similarity_p", found.p_value, n=found.permutations))
+    if math.isfinite(found.null_deviation):
+        rows.append(row("similarity_null", found.null_mean, n=found.permutations))
+        rows.append(row("similarity_null_sd", found.null_deviation, n=found.permutations))
     rows.append(row("similarity_separable", None if found.separable is None else float(found.separable)))
     left_out = {"left_out": [*found.left_out_a, *found.left_out_b], "undefined": list(found.undefined)}
     if any(left_out.values()):
@@ -239,8 +333,9 @@ def follow_centroids(kept: Sequence[dict[str, Any]], steps: Sequence[int]) -> li
     The basis is that of the principal components of all centroids of all steps. shift: last minus first, in the
     principal components of the shifts themselves, not centred, so that one common direction shows.
     """
-    labels = [label for label in kept[0]["labels"] if all(label in one["labels"] for one in kept)]
-    paths = np.stack([[one["centroids"][one["labels"].index(label)] for label in labels] for one in kept])
+    centroids = [_read_centroids(one) for one in kept]
+    labels = [label for label in centroids[0] if all(label in one for one in centroids)]
+    paths = np.stack([[one[label] for label in labels] for one in centroids])
     flat = paths.reshape(-1, paths.shape[-1])
     centre = flat.mean(axis=0)
     basis, explained = _components(flat - centre)
@@ -277,9 +372,8 @@ def classifier_rows(result: ProbeResult) -> list[Row]:
     """The rows of a grid of classifier probes; intervals over seeds, by Student's t."""
     accuracy = result.accuracy[result.chosen]
     low, high = _interval(accuracy)
-    sizes = "×".join(map(str, result.chosen_sizes)) or "linear"
     rows = [
-        row("accuracy", result.mean, ci_low=low, ci_high=high, n=result.n_test, text=sizes),
+        row("accuracy", result.mean, ci_low=low, ci_high=high, n=result.n_test, text=_named(result.chosen_sizes)),
         row("accuracy_sd", result.deviation, n=len(accuracy)),
         row("macro_f1", float(result.macro_f1.mean()), n=result.n_test),
         row("macro_f1_sd", deviation(result.macro_f1), n=len(accuracy)),
@@ -287,13 +381,16 @@ def classifier_rows(result: ProbeResult) -> list[Row]:
         row("unseen_labels", len(result.unseen)),
     ]
     for one in result.table():
-        name = "×".join(map(str, one["sizes"])) or "linear"
-        rows.append(row("grid_accuracy", one["accuracy"], text=name))
-        rows.append(row("grid_held_out_accuracy", one["held_out"], text=name))
+        rows.append(row("grid_accuracy", one["accuracy"], text=_named(one["sizes"])))
+        rows.append(row("grid_held_out_accuracy", one["held_out"], text=_named(one["sizes"])))
     counts = result.confusion.sum(axis=1) // len(result.seeds)
     for label, right, n in zip(result.test_labels, result.by_label, counts, strict=True):
         rows.append(row("label_accuracy", right, label=label, n=n))
     return rows
+
+
+def _named(sizes: Sizes) -> str:
+    return "×".join(map(str, sizes)) or "linear"
 
 
 def _interval(values: Floats) -> tuple[float | None, float | None]:

@@ -74,13 +74,26 @@ def open_plan(plan: Plan, store: str | Path, source: str = "the plan", known: Se
         problems.lines.append("two of the encoders are the same; expected each once")
     if problems.lines:
         raise PlanError(source, problems.lines)
-    return Opened(plan, encoders, tasks, settings, str(kept.root), os.getcwd())
+    randoms = {f"random:{name}": _random(name, plan, kept) for name in encoders if _wants_random(name, plan)}
+    return Opened(plan, encoders, randoms, tasks, settings, str(kept.root), os.getcwd())
+
+
+def _wants_random(name: str, plan: Plan) -> bool:
+    """Whether an encoder is compared with the same of random weights; not if it, or that one, is such itself."""
+    wanted = "nulls" in plan.measures and plan.nulls.random_encoder
+    return wanted and not name.startswith("random:") and f"random:{name}" not in plan.encoders
+
+
+def _random(name: str, plan: Plan, store: Store) -> tuple[Source, Facts]:
+    source = resolve(f"random:{name}")
+    return source, facts_of(source, store, device=plan.device)
 
 
 def _encoder(name: str, plan: Plan, store: Store) -> tuple[Source, Facts]:
     source = resolve(name)
     facts = facts_of(source, store, device=plan.device)
-    for layers in (plan.layers, plan.snapshot_layers, plan.classifier.layers):
+    parts = (plan.classifier, plan.panel, plan.nulls, plan.uncertainty, plan.halves)
+    for layers in (plan.layers, plan.snapshot_layers, *(part.layers for part in parts)):
         choose_layers(layers, facts.layers, source.name)
     looked_at = layers_of(plan, source, facts, ends=True)
     unseen = set(choose_layers(plan.classifier.layers, facts.layers, source.name)) - set(looked_at)

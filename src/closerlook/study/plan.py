@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from closerlook.errors import InputError
+from closerlook.geometry.alike import NEIGHBOURS
+from closerlook.geometry.nulls import POINTS as NULL_POINTS
 from closerlook.probes.grid import GRID, SEEDS, check_sizes
 from closerlook.probes.training import Sizes, Training
 from closerlook.tuning.schedule import read_snapshots
 from closerlook.tuning.settings import WARMUP, WEIGHT_DECAY
 
 PRESETS = ("default", "paper", "paper-small")
-MEASURES = ("classifier", "clusters", "distances", "similarity", "centroids")
-
-Measure = Literal["classifier", "clusters", "distances", "similarity", "centroids"]
+Measure = Literal[
+    "classifier", "clusters", "distances", "similarity", "centroids", "panel", "nulls", "uncertainty", "halves"
+]
+MEASURES: tuple[str, ...] = get_args(Measure)
 
 
 def _layers(value: Any) -> Any:
@@ -52,6 +55,12 @@ def _schedule(value: Any) -> Any:
     if isinstance(value, dict) and list(value) == ["every"]:  # what YAML makes of `every: 10`
         value = f"every: {value['every']}"
     return _refusing(read_snapshots, value)
+
+
+def _folds(value: int) -> int:
+    if value == 1:
+        raise ValueError("expected 0, or 2 and more (1 arrived)")
+    return value
 
 
 Layers = Annotated[str | int | list[int], BeforeValidator(_layers)]
@@ -98,6 +107,51 @@ class Geometry(_Part):
     resamples: int = Field(2000, ge=0)
 
 
+class Panel(_Part):
+    """The wider panel: collapse, dimension, isotropy, label fit, and how alike each layer is to the original.
+
+    neighbours: of each point, for the share of them that stays.
+    """
+
+    layers: Layers = "all"
+    neighbours: int = Field(NEIGHBOURS, ge=1)
+
+
+class Nulls(_Part):
+    """What chance gives, at the start and the end of a fine-tuning.
+
+    shuffles: of the labels, for separability. cluster_shuffles: of the labels, each clustered in full, on `points`
+    points at most. random_encoder: spaces are compared with those of the same encoder with random weights as well.
+    """
+
+    layers: Layers = "last"
+    shuffles: int = Field(20, ge=0)
+    cluster_shuffles: int = Field(3, ge=0)
+    points: int = Field(NULL_POINTS, ge=2)
+    random_encoder: bool = True
+
+
+class Uncertainty(_Part):
+    """Intervals of distances and similarities over examples, at the start and the end of a fine-tuning.
+
+    resamples: of the examples, for each of which all distances are computed anew.
+    """
+
+    layers: Layers = "last"
+    resamples: int = Field(20, ge=2)
+
+
+class Halves(_Part):
+    """Similarity of parts of train with each other, which may foresee that of train and test.
+
+    repeats: of the split into halves. folds: of the split into folds, each beside the rest; 0: halves only.
+    """
+
+    layers: Layers = "last"
+    repeats: int = Field(3, ge=1)
+    folds: Annotated[int, Field(ge=0), AfterValidator(_folds)] = 5
+
+
 class Cross(_Part):
     """Fine-tune on one task, probe another."""
 
@@ -106,11 +160,12 @@ class Cross(_Part):
 
 
 class Compare(_Part):
-    """Which spaces are compared."""
+    """Which spaces are compared: train and test, a snapshot and the start, the ends of two seeds, two encoders."""
 
     train_test: bool = True
     original: bool = True
-    encoders: bool = False
+    seeds: bool = True
+    encoders: bool = True
 
 
 class Plan(_Part):
@@ -135,6 +190,10 @@ class Plan(_Part):
     measures: Annotated[list[Measure], BeforeValidator(_listed)] = list(MEASURES)  # type: ignore[arg-type]
     classifier: Classifier = Classifier()
     geometry: Geometry = Geometry()
+    panel: Panel = Panel()
+    nulls: Nulls = Nulls()
+    uncertainty: Uncertainty = Uncertainty()
+    halves: Halves = Halves()
     cross: Literal["all"] | list[Cross] = []
     compare: Compare = Compare()
     device: str = Field("auto", pattern=f"^({DEVICE})$")

@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from closerlook.study.cells import FROZEN
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
 TEXTS = ("study", "encoder", "tuned_on", "task", "split", "measure", "label", "other", "text", "cell", "weights")
 
@@ -81,13 +84,28 @@ class Results:
     def before(self, measure: str, encoder: str, task: str, **place: Any) -> Reading | None:
         """A measure of the encoder as it came; where that cell is missing, of a fine-tuning's step 0."""
         rows = self.at(measure, encoder, task, **place)
-        frozen = rows[rows.tuned_on == FROZEN]
-        return _one(frozen if len(frozen) else rows[rows.step == 0])
+        frozen = rows["tuned_on"].to_numpy() == FROZEN
+        return _first(rows, frozen if frozen.any() else rows["step"].to_numpy() == 0)
 
     def after(self, measure: str, run: Run, **place: Any) -> Reading | None:
         """A measure at the end of a fine-tuning."""
         rows = self.at(measure, run.encoder, run.task, **place)
-        return _one(rows[(rows.tuned_on == run.tuned_on) & (rows.seed == run.seed) & rows["last"]])
+        tuned, seed, last = (rows[name].to_numpy() for name in ("tuned_on", "seed", "last"))
+        return _first(rows, (tuned == run.tuned_on) & (seed == run.seed) & last)
+
+    def beside(self, measure: str, encoder: str, task: str, *, tuned: bool) -> list[Reading]:
+        """A measure of two spaces of train at the last layer, one for each that the encoder was compared with.
+
+        tuned: at the ends of its fine-tunings on that task, else as it came. Two encoders stand under the first alone,
+        and count for both.
+        """
+        rows = self.of(measure)
+        mine = (rows.encoder == encoder) & (rows.layer == self.last_layer(encoder))
+        if measure.endswith("_encoder"):
+            mine |= rows.other == encoder
+        state = (rows.tuned_on == task) & rows["last"] if tuned else rows.tuned_on == FROZEN
+        there = rows[mine & state & (rows.task == task) & (rows.split == "train")]
+        return [_reading(there, at) for at in range(len(there)) if not math.isnan(there["value"].iloc[at])]
 
     def runs(self, *, own: bool) -> list[Run]:
         """The fine-tunings that reached their end, on their own tasks, or on others."""
@@ -108,8 +126,27 @@ class Results:
         return [(encoder, task) for encoder in self.encoders for task in self.tasks if (encoder, task) in there]
 
 
-ON_TEST = {"accuracy", "accuracy_sd", "macro_f1", "majority_accuracy", "label_accuracy", "unseen_labels"}
+ON_TEST = {
+    *("accuracy", "accuracy_sd", "macro_f1", "majority_accuracy", "label_accuracy", "unseen_labels"),
+    "head_accuracy",
+}
 """Measures that stand at the split they were tested on."""
+
+SHUFFLED = {"n_clusters": "thinned_clusters", "mean_minimum_distance": "thinned_mean_minimum_distance"}
+"""Measures that are taken again on fewer points, with true and with shuffled labels."""
+
+
+def null_names(measure: str) -> tuple[str, str]:
+    """Under which names the mean and the deviation of a measure by chance stand.
+
+    >>> null_names("similarity_train_test"), null_names("n_clusters")[0]
+    (('similarity_null_train_test', 'similarity_null_sd_train_test'), 'thinned_clusters_null')
+    """
+    kind, _, what = measure.partition("_")
+    if kind == "similarity":
+        return f"similarity_null_{what}", f"similarity_null_sd_{what}"
+    name = SHUFFLED.get(measure, measure)
+    return f"{name}_null", f"{name}_null_sd"
 
 
 def arrange(table: pd.DataFrame, manifest: dict[str, Any] | None = None) -> Results:
@@ -162,16 +199,16 @@ def _ordered(column: pd.Series, first: list[str], among: Any = None) -> tuple[st
     return (*known, *(name for name in there if name not in known))
 
 
-def _one(rows: pd.DataFrame) -> Reading | None:
-    """The only row as a reading; the first where a run measured the same more than once."""
-    rows = rows[rows.value.notna()]
-    if not len(rows):
-        return None
-    row = rows.iloc[0]
-    n = rows["n"].notna().iloc[0]
-    return Reading(
-        float(row["value"]), given(row["ci_low"]), given(row["ci_high"]), int(row["n"]) if n else None, str(row["text"])
-    )
+def _first(rows: pd.DataFrame, wanted: NDArray[np.bool_]) -> Reading | None:
+    """The first of those rows that has a value; there are more where a run measured the same more than once."""
+    found = np.flatnonzero(wanted & ~np.isnan(rows["value"].to_numpy()))
+    return _reading(rows, int(found[0])) if len(found) else None
+
+
+def _reading(rows: pd.DataFrame, at: int) -> Reading:
+    value, low, high, text = (rows[name].to_numpy()[at] for name in ("value", "ci_low", "ci_high", "text"))
+    counted = rows["n"].array
+    return Reading(float(value), given(low), given(high), None if counted.isna()[at] else int(counted[at]), str(text))
 
 
 def given(value: float) -> float | None:

@@ -111,11 +111,11 @@ def _placed(study: Opened, use: Use, result: dict[str, Any]) -> Iterator[dict[st
         if use.what:
             if measure.startswith(CHANGES) and use.what != "original":
                 continue
-            measure = f"{measure}_{use.what}" if measure.startswith("similarity") else measure
+            measure = measure if measure.startswith(CHANGES) else f"{measure}_{use.what}"
         yield vars(at.get(row.get("step"), use.place)) | row | rest | {"measure": measure}
 
 
-CHANGES = ("distance_change", "labels_increased", "labels_decreased", "mean_distance_change")
+CHANGES = ("distance_change", "labels_", "mean_distance_change")
 """Measures of a comparison that make sense only between two points of one training."""
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from closerlook.study.readings import Results, arrange
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -14,7 +16,7 @@ Both = tuple[float | None, float | None]
 
 @dataclass(frozen=True)
 class Line:
-    """One encoder on one task, at its last layer, on train; accuracy: on the test splits; similarity: train to test."""
+    """One encoder on one task, at its last layer, on train; accuracy: on test; similarity: of train and test."""
 
     encoder: str
     task: str
@@ -28,34 +30,27 @@ class Line:
 
 def summarise(table: pd.DataFrame) -> list[Line]:
     """A line for each encoder and task that was measured, in the table's order."""
-    deepest = table.groupby("encoder").layer.transform("max")
-    own = table[(table.layer == deepest) & ((table.tuned_on == "") | (table.tuned_on == table.task))]
+    results = arrange(table)
     lines = []
-    for encoder, task in own[["encoder", "task"]].drop_duplicates().itertuples(index=False):
-        mine = own[(own.encoder == encoder) & (own.task == task)]
-        train = mine[mine.split == "train"]
-        labels = _mean(train[train.measure == "n_labels"])
+    for encoder, task in results.pairs():
+        labels = results.before("n_labels", encoder, task)
         lines.append(
             Line(
                 encoder,
                 task,
-                None if labels is None else int(labels),
-                both(train, "n_clusters"),
-                both(train, "is_linear"),
-                both(train, "mean_minimum_distance"),
-                both(mine, "accuracy"),
-                both(train, "similarity_train_test"),
+                None if labels is None else int(labels.value),
+                _both(results, "n_clusters", encoder, task),
+                _both(results, "is_linear", encoder, task),
+                _both(results, "mean_minimum_distance", encoder, task),
+                _both(results, "accuracy", encoder, task),
+                _both(results, f"similarity_train_{results.compared}", encoder, task),
             )
         )
     return lines
 
 
-def both(part: pd.DataFrame, measure: str) -> Both:
-    """A measure before and after fine-tuning."""
-    found = part[part.measure == measure]
-    return _mean(found[found.tuned_on == ""]), _mean(found[(found.tuned_on != "") & found["last"]])
-
-
-def _mean(part: pd.DataFrame) -> float | None:
-    values = part.value.dropna()
-    return float(values.mean()) if len(values) else None
+def _both(results: Results, measure: str, encoder: str, task: str) -> Both:
+    before = results.before(measure, encoder, task)
+    runs = [run for run in results.runs(own=True) if (run.encoder, run.task) == (encoder, task)]
+    ends = [end.value for run in runs if (end := results.after(measure, run)) is not None]
+    return None if before is None else before.value, sum(ends) / len(ends) if ends else None

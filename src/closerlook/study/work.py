@@ -23,7 +23,7 @@ from closerlook.errors import CloserLookError, InputError, WorkError
 from closerlook.representations.atomic import replacing
 from closerlook.representations.space import Space
 from closerlook.representations.store import Store
-from closerlook.study import measures
+from closerlook.study import measures, wider
 from closerlook.study.cells import Cell
 from closerlook.tasks import open_task
 from closerlook.tasks.catalogue import CATALOGUE
@@ -258,6 +258,7 @@ def _geometry(cell: Cell, out: Path, threads: int) -> Found:
         min_points=content["min_points"],
         statistic=content["statistic"],
         distances=content["distances"],
+        resamples=content["resamples"],
         threads=threads,
     )
 
@@ -291,6 +292,28 @@ def _paths(cell: Cell, out: Path, threads: int) -> Found:
     return measures.follow_centroids(kept, cell.content["steps"]), {}
 
 
+def _panel(cell: Cell, out: Path, threads: int) -> Found:
+    return wider.panel_rows(threads=threads, **_space_and_rest(cell)), {}
+
+
+def _nulls(cell: Cell, out: Path, threads: int) -> Found:
+    return wider.null_rows(threads=threads, **_space_and_rest(cell)), {}
+
+
+def _halves(cell: Cell, out: Path, threads: int) -> Found:
+    return wider.halves_rows(threads=threads, **_space_and_rest(cell)), {}
+
+
+def _alike(cell: Cell, out: Path, threads: int) -> Found:
+    a, b = (_space(cell.how["store"], cell.content[side]) for side in "ab")
+    return wider.alike_rows(a, b, neighbours=cell.content["neighbours"], threads=threads), {}
+
+
+def _space_and_rest(cell: Cell) -> dict[str, Any]:
+    """The content of a cell with the space itself in the place of its key."""
+    return cell.content | {"space": _space(cell.how["store"], cell.content["space"])}
+
+
 DO = {
     "extract": _extract,
     "tune": _tune,
@@ -298,6 +321,10 @@ DO = {
     "classify": _classify,
     "compare": _compare,
     "paths": _paths,
+    "panel": _panel,
+    "nulls": _nulls,
+    "halves": _halves,
+    "alike": _alike,
 }
 
 

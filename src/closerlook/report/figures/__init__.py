@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
+from closerlook.report.ends import tuned
+from closerlook.report.figures.alike import alike_by_layer
+from closerlook.report.figures.chance import similarity_and_chance
 from closerlook.report.figures.changes import accuracy_change, clusters_change
 from closerlook.report.figures.distances import heat_map, minimum_distances
 from closerlook.report.figures.figure import Figure, Toggle
+from closerlook.report.figures.foresight import halves_and_test
 from closerlook.report.figures.paths import centroid_paths, centroid_shifts
 from closerlook.report.figures.similarity import similarity_along
-from closerlook.report.probing import tuned
 from closerlook.study.readings import Results
 
 __all__ = ["Figure", "Toggle", "draw"]
@@ -34,5 +37,10 @@ def _drawn(results: Results) -> Iterator[Figure | None]:
     cross = results.runs(own=False)
     for _, group in groupby(cross, key=lambda run: (run.encoder, run.tuned_on, run.task)):
         yield minimum_distances(results, list(group))
+    for encoder in results.encoders:
+        yield similarity_and_chance(results, encoder)
+    yield halves_and_test(results)
+    for encoder in results.encoders:
+        yield alike_by_layer(results, encoder)
     for encoder, task in results.pairs():
         yield heat_map(results, encoder, task, tuned(results, encoder, task))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from closerlook.report.ends import ends
 from closerlook.report.figures.figure import Figure, Layout
 from closerlook.report.figures.style import AFTER, BEFORE, PANEL, axis_width, charted, compact, shorten
-from closerlook.report.probing import ends
 from closerlook.study.readings import Results
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from closerlook.report.figures.style import (
     shown_labels,
     step_axis,
 )
+from closerlook.report.labels import Marks, marks_of
 from closerlook.study.readings import Results, Run
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def minimum_distances(results: Results, runs: Sequence[Run]) -> Figure | None:
     if data.empty or data.step.nunique() < 2:
         return None
     run, gains = runs[0], gains_of(data)
+    marks = marks_of(results, run.encoder, run.task, runs)
     chosen = {label: OKABE_ITO[at] for at, label in enumerate([*gains[:ENDS], *gains[ENDS:][-ENDS:]])}
     steps = sorted(int(step) for step in data.step.unique())
     seeds = f", mean of {len(runs)} seeds" if len(runs) > 1 else ""
@@ -51,7 +53,7 @@ def minimum_distances(results: Results, runs: Sequence[Run]) -> Figure | None:
         title=f"Distance to the nearest other label: {where}",
         caption=f"Train, layer {results.last_layer(run.encoder)}, {len(gains)} labels{seeds}. "
         f"Shown first: the {min(ENDS, len(gains))} labels that gain most and the {min(ENDS, len(gains[ENDS:]))} that "
-        "gain least.",
+        f"gain least. {_whiskers(data, runs)}{marks.told()}".rstrip(),
         alt=f"Line chart over {steps[-1]:,} updates. Of {len(gains)} labels, {shorten(gains[0])} gains most "
         f"({most.change:+.2f}) and {shorten(gains[-1])} least ({least.change:+.2f}).",
         encoder=run.encoder,
@@ -59,14 +61,32 @@ def minimum_distances(results: Results, runs: Sequence[Run]) -> Figure | None:
         data=data,
         chart=_lines(data, gains, chosen, steps, len(runs) > 1),
         toggles=tuple(
-            Toggle(label, chosen.get(label, GREY), label in chosen, f"{_change(data, label):+.2f}")
+            Toggle(
+                *(label, chosen.get(label, GREY), label in chosen),
+                f"{_change(data, label):+.2f} {marks.of(label)}".rstrip(),
+                _told(marks, label),
+            )
             for label in [*chosen, *(label for label in gains if label not in chosen)]
         ),
     )
 
 
+def _whiskers(data: pd.DataFrame, runs: Sequence[Run]) -> str:
+    """What the bars at the ends are, where there are any."""
+    return "Bars: 95% interval over examples. " if len(runs) == 1 and data.low.notna().any() else ""
+
+
+def _told(marks: Marks, label: str) -> str:
+    """Why a label is marked."""
+    sure = [f"p = {marks.p[label]:.3g} (Holm)"] if label in marks.p else []
+    return "; ".join([*sure, *([marks.few[label]] if label in marks.few else [])])
+
+
 def distance_data(results: Results, runs: Sequence[Run]) -> pd.DataFrame:
-    """Tidy: label, step, nearest, distance (the mean over seeds), low, high, relative, change since step 0, group."""
+    """Tidy: label, step, nearest, distance, low, high, relative, change since step 0, p, few, group.
+
+    distance: the mean over seeds. low, high: over seeds; of one seed the interval over examples, where there is one.
+    """
     import pandas as pd
 
     run = runs[0]
@@ -75,13 +95,16 @@ def distance_data(results: Results, runs: Sequence[Run]) -> pd.DataFrame:
         for name in ("minimum_distance", "relative_minimum_distance")
     )
     groups = rows.groupby(["label", "step"], sort=True)
-    data = groups.agg(
-        nearest=("other", "first"), distance=("value", "mean"), low=("value", "min"), high=("value", "max")
-    )
+    several = len(runs) > 1
+    low, high = (("value", "min"), ("value", "max")) if several else (("ci_low", "first"), ("ci_high", "first"))
+    data = groups.agg(nearest=("other", "first"), distance=("value", "mean"), low=low, high=high)
     data["relative"] = relative.groupby(["label", "step"]).value.mean()
     data = data.reset_index()
     start = data.sort_values("step").groupby("label").distance.first()
     data["change"] = data.distance - data.label.map(start)
+    marks = marks_of(results, run.encoder, run.task, runs)
+    data["p"] = [marks.p.get(label, float("nan")) for label in data.label]
+    data["few"] = [marks.few.get(label, "") for label in data.label]
     gains = gains_of(data)
     groups = dict.fromkeys(gains[:ENDS], "most") | dict.fromkeys(gains[ENDS:][-ENDS:], "least")
     data["group"] = [groups.get(label, "other") for label in data.label]
@@ -133,11 +156,17 @@ def _lines(
         alt.Tooltip("change:Q", title="change", format="+.3f"),
         alt.Tooltip("nearest:N", title="nearest label"),
     ]
+    if data.p.notna().any():
+        tooltip.append(alt.Tooltip("p:Q", title="p (Holm)", format=".4f"))
+    if (data.few != "").any():
+        tooltip.append(alt.Tooltip("few:N", title="few points"))
     lines = base.mark_line(strokeWidth=2).encode(y=y, strokeDash=dash)
     dots = base.mark_point(size=36, filled=True, opacity=1).encode(y=y, tooltip=tooltip)
     parts: list[Any] = [lines, dots]
     if several:
         parts.insert(0, base.mark_area(opacity=0.15).encode(y=alt.Y("low:Q"), y2="high:Q"))
+    elif data.low.notna().any():
+        parts.insert(0, base.mark_rule(strokeWidth=1.5, opacity=0.55).encode(y=alt.Y("low:Q"), y2="high:Q"))
     return alt.layer(*parts).add_params(shown_labels(list(chosen))).properties(width=WIDTH, height=HEIGHT)
 
 
@@ -158,7 +187,8 @@ def heat_map(results: Results, encoder: str, task: str, runs: Sequence[Run]) -> 
         caption=f"Train, layer {results.last_layer(encoder)}, {len(labels)} labels, "
         + ("before and after fine-tuning" if len(states) == 2 else f"{states[0]} fine-tuning only")
         + (f", seed {runs[0].seed}" if runs else "")
-        + ". Both share one scale.",
+        + ". Both share one scale."
+        + _few(marks_of(results, encoder, task, ())),
         alt=f"Heat map of {len(labels)} by {len(labels)} labels. Closest {states[-1]} fine-tuning: "
         f"{shorten(closest.label)} and {shorten(closest.other)}, {closest.distance:.2f} apart.",
         encoder=encoder,
@@ -167,6 +197,10 @@ def heat_map(results: Results, encoder: str, task: str, runs: Sequence[Run]) -> 
         chart=_heat(data, labels, states),
         layout=Layout(axis=min(90, axis_width(labels)), least=280, most=500, square=True),
     )
+
+
+def _few(marks: Marks) -> str:
+    return f" {marks.told()}" if marks.few else ""
 
 
 def heat_data(results: Results, encoder: str, task: str, runs: Sequence[Run]) -> pd.DataFrame:

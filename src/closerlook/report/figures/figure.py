@@ -18,12 +18,16 @@ LINE = 100
 
 @dataclass(frozen=True)
 class Toggle:
-    """Something of a figure that can be shown or hidden: its name, its colour, whether it is shown at first."""
+    """Something of a figure that can be shown or hidden: its name, its colour, whether it is shown at first.
+
+    remark: stands beside the name. told: what the pointer finds out.
+    """
 
     name: str
     colour: str
     on: bool
     remark: str = ""
+    told: str = ""
 
 
 @dataclass(frozen=True)

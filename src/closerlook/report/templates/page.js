@@ -183,7 +183,8 @@
       const text = one.remark === "layer" ? `layer ${one.name}` : one.name;
       const remark = one.remark && one.remark !== "layer" ? make("em", {}, one.remark.replace("-", "−")) : null;
       const swatch = make("i", { "aria-hidden": "true", style: { color: one.colour } });
-      const button = make("button", { type: "button", class: "chip", title: text, "data-toggle": one.name }, swatch, make("b", {}, named(text)), remark);
+      const title = one.told ? `${text}: ${one.told}` : text;
+      const button = make("button", { type: "button", class: "chip", title, "data-toggle": one.name }, swatch, make("b", {}, named(text)), remark);
       button.addEventListener("click", act);
       return button;
     }

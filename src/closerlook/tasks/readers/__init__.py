@@ -57,14 +57,15 @@ def read_task(
 
     name: of the task; the file's or folder's unless given.
     format: one of `FORMATS`; by suffix unless given.
-    label: what the examples are labelled with.
-        conllu: upos (default), xpos, deprel, feats:KEY, misc:KEY, or comment:KEY for a label of the sentence;
-        conllulex: role (default) or function; trec: fine (default) or coarse;
-        jsonl, csv, tsv: the column of labels, or the key of the label in each target.
+    label: what the examples are labelled with, see below.
     words, text: the column of words, or of plain text (jsonl, csv, tsv).
     unit: token or sentence, where a table could be read as both.
     empty_nodes: keep CoNLL-U's empty nodes (ids like 7.1) as words.
     split_column: the column that names each record's split, in a single table.
+
+    Labels are in conllu: upos (default), xpos, deprel, feats:KEY, misc:KEY, or comment:KEY for a label of the sentence;
+    in conllulex: role (default) or function; in trec: fine (default) or coarse; in jsonl, csv and tsv: the column of
+    labels, or the key of the label in each target.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

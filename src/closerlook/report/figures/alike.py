@@ -1,0 +1,106 @@
+"""How alike each layer is to the original at the end of fine-tuning, point by point."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from closerlook.report.figures.figure import Figure, Layout, Toggle
+from closerlook.report.figures.style import GREY, OKABE_ITO, PANEL, SHOWN, charted, compact, shorten, shown_labels
+from closerlook.report.shape import ALIKE
+from closerlook.study.readings import Results
+
+if TYPE_CHECKING:
+    import altair as alt
+    import pandas as pd
+
+SIDE = 190
+
+
+def alike_by_layer(results: Results, encoder: str) -> Figure | None:
+    """CKA, RSA, Procrustes and shared neighbours of each layer with the original, a line for each task."""
+    import altair as alt
+
+    data = alike_data(results, encoder)
+    if data.empty:
+        return None
+    tasks = [task for task in results.tasks if task in set(data.label)]
+    colours = {task: OKABE_ITO[at] if at < len(OKABE_ITO) else GREY for at, task in enumerate(tasks)}
+    measures = [measure for measure in ALIKE if (data.measure == measure).any()]
+    last = data[data.layer == data.layer.max()]
+    told = "; ".join(
+        f"{ALIKE[measure]} {part.value.min():.2f} to {part.value.max():.2f}"
+        for measure in measures
+        if len(part := last[last.measure == measure])
+    )
+    seeds = int(data.seeds.max())
+    layers = sorted(int(layer) for layer in data.layer.unique())
+    panels = [_panel(measure, colours, layers, min(0.0, float(data.value.min()))) for measure in measures]
+    return Figure(
+        kind="alike",
+        title=f"How alike each layer is to the original: {shorten(encoder)}",
+        caption="Train at the end of fine-tuning and under the original encoder, point by point"
+        + (f"; mean of {seeds} seeds, bars: lowest to highest" if seeds > 1 else "")
+        + ". Each is 1 for a rotated and scaled copy.",
+        alt=f"Line charts over {len(layers)} layers, {len(tasks)} task{'' if len(tasks) == 1 else 's'}. At the last "
+        f"layer: {told}.",
+        encoder=encoder,
+        task="",
+        data=data,
+        chart=alt.concat(*panels, columns=4, spacing=24).add_params(shown_labels(tasks)),
+        toggles=tuple(Toggle(task, colours[task], True) for task in tasks),
+        layout=Layout(axis=44, least=210, most=420),
+    )
+
+
+def alike_data(results: Results, encoder: str) -> pd.DataFrame:
+    """Tidy: measure, label (the task), layer, value (the mean over seeds), low, high, seeds."""
+    import pandas as pd
+
+    parts = []
+    for measure in ALIKE:
+        rows = results.of(f"{measure}_original")
+        mine = (rows.encoder == encoder) & (rows.tuned_on == rows.task) & rows["last"] & rows.value.notna()
+        parts.append(rows[mine].assign(measure=measure, label=rows[mine].task))
+    groups = pd.concat(parts).groupby(["measure", "label", "layer"], sort=False)
+    data = groups.agg(
+        value=("value", "mean"), low=("value", "min"), high=("value", "max"), seeds=("seed", "nunique")
+    ).reset_index()
+    order = {name: at for at, name in enumerate([*ALIKE, *results.tasks])}
+    data = data.sort_values(
+        ["measure", "label", "layer"],
+        key=lambda one: one.map(order) if one.name != "layer" else one,
+        ignore_index=True,
+    )
+    return compact(data)
+
+
+def _panel(measure: str, colours: dict[str, str], layers: list[int], low: float) -> alt.LayerChart:
+    import altair as alt
+
+    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
+    legend = alt.Legend(title=None, symbolType="stroke", symbolOpacity=1, orient="bottom", columns=5)
+    ticks = layers if len(layers) <= 9 else layers[:: -(-len(layers) // 9)]
+    base = (
+        charted()
+        .transform_filter(f"datum.measure == '{measure}'")
+        .transform_filter(SHOWN)
+        .encode(
+            x=alt.X(
+                "layer:Q",
+                axis=alt.Axis(values=ticks, format="d", grid=False, title="layer"),
+                scale=alt.Scale(domain=[layers[0], max(layers[-1], layers[0] + 1)], nice=False, padding=8),
+            ),
+            color=alt.Color("label:N", scale=scale, sort=None, legend=legend),
+        )
+    )
+    y = alt.Y("value:Q", title=None, scale=alt.Scale(domain=[low, 1], nice=False), axis=alt.Axis(tickCount=5))
+    tooltip = [
+        alt.Tooltip("label:N", title="task"),
+        alt.Tooltip("layer:Q", format="d"),
+        *(alt.Tooltip(f"{name}:Q", format=".3f") for name in ("value", "low", "high")),
+    ]
+    bars = base.mark_rule(strokeWidth=1.5, opacity=0.6).encode(y=alt.Y("low:Q"), y2="high:Q")
+    line = base.mark_line(strokeWidth=2).encode(y=y)
+    dots = base.mark_point(size=36, filled=True, opacity=1).encode(y=y, tooltip=tooltip)
+    title = alt.Title(ALIKE[measure], fontSize=12)
+    return alt.layer(bars, line, dots).properties(width=PANEL, height=SIDE, title=title)

@@ -1,0 +1,75 @@
+"""The similarity of the halves of train beside that of train and test, over all spaces of a study."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from closerlook.report.ends import STATES
+from closerlook.report.figures.figure import Figure, Layout
+from closerlook.report.figures.style import AFTER, BEFORE, GREY, WIDTH, charted, compact
+from closerlook.report.foresight import foresight_data
+from closerlook.study.readings import Results
+
+if TYPE_CHECKING:
+    import altair as alt
+    import pandas as pd
+
+HEIGHT = 380
+
+
+def halves_and_test(results: Results) -> Figure | None:
+    """Each space as a dot: across, how alike the halves of train are; up, how alike train and test are."""
+    data = compact(foresight_data(results))
+    if len(data) < 3:
+        return None
+    below = int((data.similarity < data.halves).sum())
+    return Figure(
+        kind="foresight",
+        title=f"Halves of train, and train with {results.compared}",
+        caption=f"{len(data)} spaces (encoder, task, layer, seed). Rings: before fine-tuning; dots: after. On the "
+        f"dashed line train is as like {results.compared} as its halves are like each other.",
+        alt=f"Scatter plot of {len(data)} spaces; in {below} of them train is less like {results.compared} than its "
+        "halves are like each other.",
+        encoder="",
+        task="",
+        data=data,
+        chart=_scatter(data, results.compared),
+        layout=Layout(most=620),
+    )
+
+
+def _scatter(data: pd.DataFrame, compared: str) -> alt.LayerChart:
+    import altair as alt
+
+    least = min(float(data.halves.min()), float(data.similarity.min()))
+    low = max(-1.0, math.floor(least * 5 - 0.25) / 5)  # a round number of fifths with some room
+    scale = alt.Scale(domain=[low, 1], nice=False, clamp=True)
+    legend = alt.Legend(title=None, orient="top", symbolOpacity=1)
+    stroke = alt.Stroke("state:N", scale=alt.Scale(domain=list(STATES), range=[BEFORE, AFTER]), legend=legend)
+    fill = alt.Fill("state:N", scale=alt.Scale(domain=list(STATES), range=["transparent", AFTER]), legend=legend)
+    names = [alt.Tooltip(f"{name}:N") for name in ("encoder", "task", "state")]
+    numbers = [alt.Tooltip(f"{name}:Q", format="d") for name in ("layer", "seed")]
+    values = [alt.Tooltip(f"{name}:Q", format=".3f") for name in ("halves", "folds", "similarity")]
+    dots = (
+        charted()
+        .mark_point(size=70, strokeWidth=2, opacity=0.9)
+        .encode(
+            x=alt.X("halves:Q", scale=scale, axis=_axis("similarity of the halves of train")),
+            y=alt.Y("similarity:Q", scale=scale, axis=_axis(f"similarity of train and {compared}")),
+            stroke=stroke,
+            fill=fill,
+            tooltip=[*names, *numbers, *values],
+        )
+    )
+    once = charted().transform_aggregate(rows="count()")
+    line = once.mark_rule(color=GREY, strokeDash=[4, 4], strokeWidth=1.2)
+    ends = (alt.XDatum(low, scale=scale), alt.YDatum(low, scale=scale))
+    equal = line.encode(x=ends[0], x2=alt.X2Datum(1), y=ends[1], y2=alt.Y2Datum(1))
+    return alt.layer(equal, dots).properties(width=WIDTH, height=HEIGHT)
+
+
+def _axis(title: str) -> alt.Axis:
+    import altair as alt
+
+    return alt.Axis(title=title, tickCount=6, format="~f", grid=True)

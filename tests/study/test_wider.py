@@ -1,0 +1,95 @@
+"""The rows of the wider panel on spaces whose numbers are known."""
+
+import numpy as np
+import pytest
+
+from closerlook.geometry import describe_space
+from closerlook.geometry.resampling import split_similarity
+from closerlook.representations.space import Provenance, Space
+from closerlook.study.measures import Row
+from closerlook.study.wider import alike_rows, halves_rows, null_rows, panel_rows
+
+NULLS = {"cluster_shuffles": 2, "points": 60, "tau": 1e-6, "min_points": 1}
+
+
+def blobs(n: int = 40, d: int = 3, seed: int = 0) -> Space:
+    rng = np.random.default_rng(seed)
+    y = np.arange(4 * n, dtype=np.int32) % 4
+    centres = np.array([[0, 0], [9, 0], [0, 20], [40, 40]])
+    X = rng.normal(size=(4 * n, d)) + np.pad(centres, ((0, 0), (0, d - 2)))[y]
+    return Space(X.astype(np.float32), y, ("a", "b", "c", "d"), Provenance())
+
+
+def one_label() -> Space:
+    return Space(np.ones((5, 2), np.float32), np.zeros(5, np.int32), ("a",), Provenance())
+
+
+def values(rows: list[Row]) -> dict[str, float]:
+    return {one["measure"]: one["value"] for one in rows}
+
+
+def test_the_panel_is_that_of_the_geometry() -> None:
+    space = blobs()
+    rows = panel_rows(space, tau=1e-6)
+    found = describe_space(space.X, space.label_names).flat()
+    assert values(rows) == pytest.approx({name: found[name] for name in found if name != "largest_share"})
+    assert {one["n"] for one in rows} == {160}
+
+
+def test_true_labels_stand_out_from_shuffled_ones() -> None:
+    found = values(null_rows(blobs(), shuffles=10, **NULLS))
+    assert found["separable_pairs"] == 1.0
+    assert found["separable_pairs_null"] < 0.2
+    assert found["separable_pairs_p"] == pytest.approx(1 / 11)
+    assert found["separable_ratio"] == pytest.approx(80 / 6)
+    assert found["separable_cover"] < 1e-9
+    assert found["thinned_clusters"] == 4
+    assert found["thinned_clusters_null"] > 10
+    assert found["thinned_clusters_p"] == pytest.approx(1 / 3)
+    assert found["thinned_mean_minimum_distance"] > found["thinned_mean_minimum_distance_null"]
+
+
+def test_few_points_in_many_dimensions_separate_whatever_their_labels() -> None:
+    rng = np.random.default_rng(1)
+    space = Space(
+        rng.normal(size=(30, 64)).astype(np.float32), np.arange(30, dtype=np.int32) % 3, tuple("abc"), Provenance()
+    )
+    found = values(null_rows(space, shuffles=5, **NULLS))
+    assert found["separable_pairs"] == found["separable_pairs_null"] == found["separable_cover"] == 1.0
+    assert found["thinned_clusters"] == found["thinned_clusters_null"] == 3
+
+
+def test_clusters_under_shuffles_are_of_so_many_points_and_shuffles_may_be_none() -> None:
+    rows = null_rows(blobs(), shuffles=0, **NULLS)
+    assert {one["n"] for one in rows} == {60}
+    assert not [one for one in rows if one["measure"].startswith("separable")]
+    assert null_rows(blobs(), shuffles=0, **(NULLS | {"cluster_shuffles": 0})) == []
+
+
+def test_parts_of_a_space_are_as_alike_as_the_geometry_says() -> None:
+    space = blobs()
+    how = {"tau": 1e-6, "min_points": 1, "statistic": "mean"}
+    halves, folds = halves_rows(space, repeats=3, folds=4, **how)
+    assert halves["value"] == pytest.approx(split_similarity(space.X, space.label_names, repeats=3).mean)
+    assert halves["ci_low"] <= halves["value"] <= halves["ci_high"]
+    assert (halves["n"], folds["n"]) == (3, 4)
+    assert [one["measure"] for one in halves_rows(space, repeats=1, folds=0, **how)] == ["similarity_halves"]
+
+
+def test_a_turned_copy_is_alike_and_other_points_are_not() -> None:
+    space, other = blobs(), blobs(seed=9)
+    turned = Space((space.X[:, ::-1] * 3 + 1).copy(), space.y, space.labels, Provenance())
+    assert values(alike_rows(space, turned, neighbours=5)) == pytest.approx(
+        {"cka": 1.0, "procrustes": 1.0, "rsa": 1.0, "neighbours": 1.0}, abs=1e-4
+    )
+    assert values(alike_rows(space, other, neighbours=5))["neighbours"] < 0.2
+
+
+def test_more_neighbours_than_points_are_held_to_them() -> None:
+    space = blobs(n=1)
+    assert values(alike_rows(space, space, neighbours=10))["neighbours"] == 1.0
+
+
+def test_a_single_label_has_no_panel_and_no_nulls() -> None:
+    assert panel_rows(one_label(), tau=1e-6) == []
+    assert null_rows(one_label(), shuffles=2, **NULLS) == []
