@@ -7,7 +7,7 @@ distances, comparisons) of a few milliseconds each. The wall time, less what the
 graph, the queue, the way to a worker and back, and the result on disk, forced there (fsync). The time until the first
 cell is done, the extraction, is left out: by then workers have loaded the libraries.
 
-Speed: classifier grids, nothing but arithmetic, with one worker and with two, each on one core.
+Speed: two studies of nothing but arithmetic, with one worker and with two, each on one core.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import random
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from closerlook.study.engines import Engine, Here, Processes
 from closerlook.study.opening import open_plan
@@ -88,28 +89,38 @@ WORDS = ["sun", "moon", "river", "stone", "bread", "glass", "horse", "music", "p
 # ---- speed ----
 
 
+STUDIES: dict[str, dict[str, Any]] = {
+    "geometry": {
+        "measures": ["clusters", "distances", "uncertainty", "nulls", "halves"],
+        "nulls": {"layers": "all", "shuffles": 5, "cluster_shuffles": 2, "points": 1000, "random_encoder": False},
+        "uncertainty": {"layers": "all"},
+        "halves": {"layers": "all"},
+    },
+    "classifiers": {
+        "measures": ["classifier"],
+        "classifier": {"layers": "all", "sizes": [[64, 64], [128, 128], [256, 256]], "seeds": 6},
+    },
+}
+"""Studies of nothing but arithmetic: hulls, whose numbers stay in a core's cache, and networks, whose do not."""
+
+
 def speed(folder: Path) -> None:
-    plan = make_plan(
-        {
-            "encoders": "bert-tiny",
-            "tasks": ["toy-pos", "toy-role", "toy-fxn", "toy-dep"],
-            "tuning": None,
-            "measures": ["classifier"],
-            "classifier": {"layers": "all", "sizes": [[64, 64], [128, 128], [256, 256]], "seeds": 6},
-        }
-    )
-    took = {}
-    for workers in (1, 2):
-        engine = Processes(workers)
-        engine.threads = 1
-        out = folder / f"speed{workers}"
-        wall, first, state = timed(plan, out, engine)
-        cpu = sum(result["cpu_seconds"] for result in (read_result(out, key) for key in state.done) if result)
-        took[workers] = wall
-        print(
-            f"{workers} workers: {wall:.1f} s, {first:.1f} s of it until the first cell; {cpu:.1f} s of processor time"
-        )
-    print(f"two workers are {took[1] / took[2]:.2f} times faster than one")
+    for name, asked in STUDIES.items():
+        tasks = ["toy-pos", "toy-role", "toy-fxn", "toy-dep"]
+        plan = make_plan({"encoders": "bert-tiny", "tasks": tasks, "tuning": None} | asked)
+        took = {}
+        for workers in (1, 2):
+            engine = Processes(workers)
+            engine.threads = 1
+            out = folder / f"{name}{workers}"
+            wall, first, state = timed(plan, out, engine)
+            cpu = sum(result["cpu_seconds"] for result in (read_result(out, key) for key in state.done) if result)
+            took[workers] = wall
+            print(
+                f"{name}, {workers} workers: {wall:.1f} s, {first:.1f} s of it until the first cell; "
+                f"{cpu:.1f} s of processor time"
+            )
+        print(f"{name}: two workers are {took[1] / took[2]:.2f} times faster than one")
 
 
 def timed(plan: Plan, out: Path, engine: Engine) -> tuple[float, float, State]:

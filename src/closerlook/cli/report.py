@@ -17,6 +17,10 @@ def report(
     figures: Annotated[
         bool, Option("--figures/--no-figures", help="Also draw each figure as SVG, PNG and PDF, with its data as CSV.")
     ] = True,
+    archive: Annotated[
+        Path | None,
+        Option(help="Write the page into this folder, with a table of no more than it needs, to keep or to send."),
+    ] = None,
     as_json: Annotated[bool, Option("--json", help="Print one JSON object: the page and the five verdicts.")] = False,
 ) -> None:
     """Write one page that holds a study's tables, figures and verdicts, from its table alone."""
@@ -24,8 +28,12 @@ def report(
 
     from closerlook.cli.console import note, print_json
     from closerlook.report import write_report
+    from closerlook.report.archive import archive as write_archive
 
-    page = write_report(folder, figures=figures)
+    if archive is None:
+        page = write_report(folder, figures=figures)
+    else:
+        page, figures = write_archive(folder, archive), False
     if as_json:
         from closerlook.study.findings import judge
         from closerlook.study.results import load_results

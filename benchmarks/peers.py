@@ -1,0 +1,396 @@
+"""Closer Look beside its peers: the same job on the same input, by turns, each in a process of its own.
+
+    python benchmarks/peers.py VECTORS [--python PYTHON]... [--directprobe FOLDER]
+                               [--only extraction,probe,rsa,clusters] [--repeat 3]
+
+VECTORS: the folder that `closerlook extract --out` wrote. PYTHON: an interpreter that has a peer (NeuroX, rsatoolbox);
+each peer is taken from the first that can import it, and left out with a line where none can. FOLDER: a checkout of
+github.com/utahnlp/DirectProbe; without Gurobi it runs as it does without a licence, on scikit-learn's SVC.
+
+Imports and a small first call come before the clock. Seconds are the clock's; *work* is what all cores together spent,
+child processes included, which a busy machine distorts less: the ratios are those of work, peer over ours, each the
+least of several rounds. Memory is what the call added to the peak of its process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from tables import table
+
+ENCODER = Path(__file__).parents[1] / "src/closerlook/encoders/embedded/bert-tiny"
+CORES = len(os.sched_getaffinity(0))
+VERSIONS = """
+import sys
+from importlib.metadata import distributions
+found = {each.name: each.version for each in distributions()}
+wanted = (sys.argv[1], "numpy", "scipy", "torch", "transformers")
+print(", ".join(f"{name} {found[name]}" for name in wanted if name in found))
+"""
+ROWS = (500, 1000, 2000, 4000)
+Job = tuple[Callable[[], Any], Callable[[Any], dict[str, Any]]]
+"""The call that is timed, and what is to be told of its result afterwards."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("vectors", type=Path)
+    parser.add_argument("--python", action="append", default=[])
+    parser.add_argument("--directprobe", type=Path)
+    parser.add_argument("--only", default="extraction,probe,rsa,clusters")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--job", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.job:
+        print(json.dumps(measured(json.loads(given.job))))
+        return
+    print(f"{CORES} cores, load {os.getloadavg()[0]:.1f} at the start; Python {sys.version.split()[0]}")
+    parts = {"extraction": extraction, "probe": probe, "rsa": rsa, "clusters": clusters}
+    for name in given.only.split(","):
+        with tempfile.TemporaryDirectory() as scratch:
+            parts[name](given, Path(scratch))
+
+
+# ---- one measurement in a process of its own ----
+
+
+def measured(what: dict[str, Any]) -> dict[str, Any]:
+    with contextlib.redirect_stdout(sys.stderr):  # NeuroX prints every sentence
+        call, tell = JOBS[what["job"]](what)
+        before, clock, work = peak(), time.perf_counter(), spent()
+        found = call()
+        seconds, work, added = time.perf_counter() - clock, spent() - work, peak() - before
+        return {"seconds": seconds, "work": work, "memory": added, **tell(found)}
+
+
+def spent() -> float:
+    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+
+
+def peak() -> float:
+    status = Path("/proc/self/status").read_text()
+    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) / 1000
+
+
+def run(python: str, **what: object) -> dict[str, Any]:
+    command = [python, __file__, "-", "--job", json.dumps(what)]
+    ran = subprocess.run(command, check=False, capture_output=True, text=True)
+    if ran.returncode:
+        sys.exit(f"{what['job']} with {python} failed:\n{ran.stderr[-2000:]}")
+    return json.loads(ran.stdout)
+
+
+def by_turns(repeat: int, *jobs: tuple[str, dict[str, object]]) -> list[dict[str, Any]]:
+    """For each (python, job) the least time, work and memory of several rounds, and what it told."""
+    rounds = [[run(python, **what) for python, what in jobs] for _ in range(repeat)]
+    least = ("seconds", "work", "memory")
+    return [each[-1] | {key: min(one[key] for one in each) for key in least} for each in zip(*rounds, strict=True)]
+
+
+def python_with(module: str, given: argparse.Namespace) -> str | None:
+    for python in [*given.python, sys.executable]:
+        if subprocess.run([python, "-c", f"import {module}"], check=False, capture_output=True).returncode == 0:
+            shown = subprocess.run(
+                [python, "-c", VERSIONS, module], check=True, capture_output=True, text=True
+            ).stdout.strip()
+            print(f"\n{shown}")
+            return python
+    print(f"\n{module}: left out, no --python has it")
+    return None
+
+
+# ---- extraction: NeuroX ----
+
+
+def extraction(given: argparse.Namespace, scratch: Path) -> None:
+    import closerlook  # noqa: PLC0415 (a peer's interpreter, which runs this file too, does not have it)
+
+    python = python_with("neurox", given)
+    task = closerlook.open_task("toy-pos")
+    for split in ("train", "test"):
+        texts = "".join(" ".join(words) + "\n" for words in task.split(split).texts)
+        (scratch / f"{split}.txt").write_text(texts, encoding="utf-8")
+    if python is None:
+        return
+    ours, theirs = by_turns(
+        given.repeat,
+        (sys.executable, {"job": "our extraction", "scratch": str(scratch)}),
+        (python, {"job": "neurox extraction", "scratch": str(scratch)}),
+    )
+    train = task.split("train")
+    first = np.cumsum([0, *map(len, train.texts)])
+    rows = first[train.sentence] + train.positions[:, 0]
+    gap = np.abs(np.load(scratch / "ours.npy") - np.load(scratch / "theirs.npy")[:, rows]).max()
+    columns = ["sentences", "words", "layers", "seconds", "NeuroX", "work", "NeuroX's work", "ratio of work"]
+    counts = [len(train.texts), f"{len(train):,}", ours["layers"]]
+    table(
+        "Extraction of toy-pos with bert-tiny, all layers",
+        [*columns, "largest difference"],
+        [[*counts, *sides(ours, theirs), float(gap)]],
+    )
+
+
+def sides(ours: dict[str, Any], theirs: dict[str, Any]) -> list[object]:
+    return [ours["seconds"], theirs["seconds"], ours["work"], theirs["work"], theirs["work"] / ours["work"]]
+
+
+def our_extraction(what: dict[str, Any]) -> Job:
+    import closerlook  # noqa: PLC0415
+
+    folder = Path(what["scratch"])
+
+    def extract(split: str) -> list[Any]:
+        return closerlook.extract(str(ENCODER), "toy-pos", split=split, store=tempfile.mkdtemp(dir=folder))
+
+    def tell(spaces: list[Any]) -> dict[str, Any]:
+        np.save(folder / "ours.npy", np.stack([space.X for space in spaces]))
+        return {"layers": len(spaces)}
+
+    extract("test")
+    return lambda: extract("train"), tell
+
+
+def neurox_extraction(what: dict[str, Any]) -> Job:
+    import h5py  # noqa: PLC0415
+    from neurox.data.extraction.transformers_extractor import extract_representations  # noqa: PLC0415
+
+    folder = Path(what["scratch"])
+
+    def extract(split: str) -> Path:
+        out = folder / f"{split}.hdf5"
+        options = {"aggregation": "average", "output_type": "hdf5"}
+        extract_representations(str(ENCODER), str(folder / f"{split}.txt"), str(out), **options)
+        return out
+
+    def tell(out: Path) -> dict[str, Any]:
+        with h5py.File(out) as file:
+            np.save(folder / "theirs.npy", np.concatenate([file[str(at)] for at in range(len(file) - 1)], axis=1))
+        return {}
+
+    extract("test")
+    return lambda: extract("train"), tell
+
+
+# ---- a linear probe: NeuroX ----
+
+
+def probe(given: argparse.Namespace, scratch: Path) -> None:
+    python = python_with("neurox", given)
+    if python is None:
+        return
+    rows: list[list[object]] = []
+    for name, layer in (("bert-tiny-ps-role", 2), ("bert-small-pos", 4)):
+        train, test = (load(given.vectors / f"{name}-{split}-layer{layer}.npz") for split in ("train", "test"))
+        labels = list(np.unique(train[1]))
+        known = {label: at for at, label in enumerate(labels)}
+        y, y_test = (np.array([known.get(label, -1) for label in part[1]]) for part in (train, test))
+        np.savez(scratch / "probe.npz", X=train[0], y=y, X_test=test[0], y_test=y_test)
+        file = str(scratch / "probe.npz")
+        ours, five, theirs = by_turns(
+            given.repeat,
+            (sys.executable, {"job": "our probe", "file": file, "seeds": 1}),
+            (sys.executable, {"job": "our probe", "file": file, "seeds": 5}),
+            (python, {"job": "neurox probe", "file": file}),
+        )
+        shape = f"{len(y):,} × {train[0].shape[1]}, {len(labels)} labels"
+        for seeds, mine in (("1 and 1", ours), ("5 and 1", five)):
+            rows.append(
+                [f"{name} layer {layer}", shape, seeds, mine["accuracy"], theirs["accuracy"], *sides(mine, theirs)]
+            )
+    columns = ["space", "train", "networks", "accuracy", "NeuroX's", "seconds", "NeuroX", "work", "NeuroX's work"]
+    table("A linear probe, each with its own defaults", [*columns, "ratio of work"], rows)
+
+
+def load(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    from closerlook.representations.space import Space  # noqa: PLC0415
+
+    space = Space.load(path)
+    return space.X, space.label_names
+
+
+def our_probe(what: dict[str, Any]) -> Job:
+    from closerlook.probes import probe_grid  # noqa: PLC0415
+
+    data = dict(np.load(what["file"]))
+    train, test = (data["X"], data["y"]), (data["X_test"], data["y_test"])
+    probe_grid((data["X"][:500], data["y"][:500]), test, sizes=[()], seeds=1)
+    return lambda: probe_grid(train, test, sizes=[()], seeds=what["seeds"]), lambda found: {"accuracy": found.mean}
+
+
+def neurox_probe(what: dict[str, Any]) -> Job:
+    import torch  # noqa: PLC0415
+    from neurox.interpretation.linear_probe import evaluate_probe, train_logistic_regression_probe  # noqa: PLC0415
+
+    data = dict(np.load(what["file"]))
+    torch.manual_seed(0)
+
+    def fit(n: int | None) -> float:
+        trained = train_logistic_regression_probe(data["X"][:n], data["y"][:n])
+        return float(evaluate_probe(trained, data["X_test"], data["y_test"])["__OVERALL__"])
+
+    fit(500)
+    return lambda: fit(None), lambda accuracy: {"accuracy": accuracy}
+
+
+# ---- RSA: rsatoolbox ----
+
+
+def rsa(given: argparse.Namespace, scratch: Path) -> None:
+    A, B = (load(given.vectors / f"bert-small-pos-train-layer{layer}.npz")[0] for layer in (4, 3))
+    python = python_with("rsatoolbox", given)
+    order = np.random.default_rng(0).permutation(len(A))
+    rows: list[list[object]] = []
+    for n in (*ROWS, len(A)):
+        file, chosen = str(scratch / "rsa.npz"), np.sort(order[:n])
+        np.savez(file, A=A[chosen].astype(np.float64), B=B[chosen].astype(np.float64))
+        mine = (sys.executable, {"job": "our rsa", "file": file})
+        if python is None or n == len(A):
+            (ours,) = by_turns(1, mine)
+            pairs, here = n * n / 2, f"{n:,}"
+            last = rows[-1][-1] * (n / ROWS[-1]) ** 2 if rows and python else 0.0
+            print(f"\n{here} rows: two halves of a matrix of float64 alone are {2 * 8 * pairs / 1e6:,.0f} MB", end="")
+            print(f"; by n², rsatoolbox's peak of {ROWS[-1]:,} rows would be {last:,.0f} MB" if last else "")
+            rows.append(
+                [here, ours["value"], "", ours["seconds"], "", ours["work"], "", "", ours["memory"], last or ""]
+            )
+            continue
+        ours, theirs = by_turns(given.repeat, mine, (python, {"job": "rsatoolbox rsa", "file": file}))
+        rows.append([f"{n:,}", ours["value"], theirs["value"], *sides(ours, theirs), ours["memory"], theirs["memory"]])
+    columns = ["rows", "ours", "theirs", "seconds", "rsatoolbox", "work", "its work", "ratio of work", "MB", "its MB"]
+    table(
+        "RSA of bert-small pos, layers 4 and 3: Euclidean, Spearman (its last MB by n², not measured)",
+        columns,
+        rows,
+        digits=4,
+    )
+
+
+def our_rsa(what: dict[str, Any]) -> Job:
+    from closerlook.geometry.alike import rsa as correlation  # noqa: PLC0415
+
+    A, B = np.load(what["file"]).values()
+    correlation(A[:100], B[:100])
+    return lambda: correlation(A, B), lambda value: {"value": value}
+
+
+def rsatoolbox_rsa(what: dict[str, Any]) -> Job:
+    from rsatoolbox.data import Dataset  # noqa: PLC0415
+    from rsatoolbox.rdm import calc_rdm, compare  # noqa: PLC0415
+
+    A, B = np.load(what["file"]).values()
+
+    def correlation(n: int | None) -> float:
+        rdms = [calc_rdm(Dataset(X[:n]), method="euclidean") for X in (A, B)]
+        return float(compare(*rdms, method="spearman")[0, 0])
+
+    correlation(100)
+    return lambda: correlation(None), lambda value: {"value": value}
+
+
+# ---- clusters and distances: DirectProbe as released ----
+
+
+def clusters(given: argparse.Namespace, scratch: Path) -> None:
+    if given.directprobe is None:
+        print("\nDirectProbe: left out, no --directprobe FOLDER")
+        return
+    name = "bert-tiny-ps-role-train-layer2"
+    X, labels = load(given.vectors / f"{name}.npz")
+    file = str(scratch / "points.npz")
+    np.savez(file, X=X, y=np.unique(labels, return_inverse=True)[1])
+    folder = str(given.directprobe)
+    rows: list[list[object]] = []
+    for part in ("clusters", "distances"):
+        what = {"file": file, "part": part, "folder": folder, "scratch": str(scratch)}
+        (ours,) = by_turns(given.repeat, (sys.executable, {"job": "our clusters", **what}))
+        (theirs,) = by_turns(1, (sys.executable, {"job": "directprobe", **what}))
+        rows.append([part, f"{len(X):,} × {X.shape[1]}", ours["value"], theirs["value"], *sides(ours, theirs)])
+    columns = ["", "points", "ours", "theirs", "seconds", "DirectProbe", "work", "its work", "ratio of work"]
+    table(f"DirectProbe as released, {theirs['solver']}, {CORES} workers: {name}", columns, rows, digits=4)
+
+
+def our_clusters(what: dict[str, Any]) -> Job:
+    from closerlook.geometry import cluster, cluster_distances  # noqa: PLC0415
+
+    X, y = np.load(what["file"]).values()
+    found = cluster(X, y)
+    if what["part"] == "clusters":
+        return lambda: cluster(X, y), lambda result: {"value": result.n_clusters}
+    return lambda: cluster_distances(X, found), lambda result: {
+        "value": mean_distance(found.cluster_labels, result.between)
+    }
+
+
+def mean_distance(labels: Any, between: Callable[[int, int], tuple[float, float]]) -> float:
+    pairs = [(a, b) for a in range(len(labels)) for b in range(a) if labels[a] != labels[b]]
+    return float(np.mean([between(a, b)[1] for a, b in pairs]))
+
+
+def directprobe(what: dict[str, Any]) -> Job:
+    if importlib.util.find_spec("gurobipy") is None:
+        stub = "class GRB: pass\ndef Model(name): raise RuntimeError('no licence')\n"
+        (Path(what["scratch"]) / "gurobipy.py").write_text(stub, encoding="utf-8")
+        sys.path.insert(0, what["scratch"])
+    sys.path.insert(0, what["folder"])
+    import torch  # noqa: PLC0415
+    from directprobe import analyzer, space  # noqa: PLC0415
+    from directprobe.clusters import Cluster  # noqa: PLC0415
+    from directprobe.distanceQ import DistanceQ  # noqa: PLC0415
+    from directprobe.probing import Probe  # noqa: PLC0415
+    from joblib import Parallel  # noqa: PLC0415
+    from joblib.externals.loky import get_reusable_executor  # noqa: PLC0415
+
+    space.Parallel = analyzer.Parallel = lambda n_jobs, **options: Parallel(n_jobs=min(n_jobs, CORES), **options)
+    X, y = np.load(what["file"]).values()
+    config = SimpleNamespace(device=torch.device("cpu"), rate=0.01)
+    probe = Probe(config)
+    solver = "with Gurobi" if probe.space.solver is space.Space.lp else "without Gurobi (SVC)"
+
+    def cluster() -> Any:
+        singles = [Cluster([at], [label]) for at, label in enumerate(y.tolist())]
+        return probe.probing(DistanceQ(config, X, singles, int(y.max()) + 1))
+
+    def distances() -> Any:
+        members = [Cluster(np.flatnonzero(y == one).tolist(), y[y == one].tolist()) for one in np.unique(y)]
+        return analyzer.Analyzer().convex2convex(DistanceQ(config, X, members, int(y.max()) + 1))[0]
+
+    def call() -> Any:
+        found = cluster() if what["part"] == "clusters" else distances()
+        get_reusable_executor().shutdown(wait=True)  # only the work of processes that have ended is counted
+        return found
+
+    def tell(found: Any) -> dict[str, Any]:
+        return {"value": len(found) if what["part"] == "clusters" else float(np.mean(found)), "solver": solver}
+
+    return call, tell
+
+
+JOBS: dict[str, Callable[[dict[str, Any]], Job]] = {
+    "our extraction": our_extraction,
+    "neurox extraction": neurox_extraction,
+    "our probe": our_probe,
+    "neurox probe": neurox_probe,
+    "our rsa": our_rsa,
+    "rsatoolbox rsa": rsatoolbox_rsa,
+    "our clusters": our_clusters,
+    "directprobe": directprobe,
+}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""A study's archive: smaller, and the page made of it says the same."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from closerlook.errors import InputError
+from closerlook.report.archive import archive, shown
+from closerlook.report.figures import draw
+from closerlook.report.writing import open_results
+from closerlook.study.findings import judge_results
+from closerlook.study.results import load_results
+from tests.report.studies import golden_beyond, made_up, write_study
+
+
+@pytest.mark.parametrize("table", [golden_beyond(), made_up(seeds=(0, 1))], ids=["golden", "made up"])
+def test_figures_and_verdicts_are_those_of_the_whole_table(table: pd.DataFrame, tmp_path: Path) -> None:
+    whole = write_study(tmp_path / "whole", table, {"study": "kept"})
+    page = archive(whole, tmp_path / "kept")
+    assert page == tmp_path / "kept" / "report.html"
+    before, after = open_results(whole), open_results(tmp_path / "kept")
+    assert [(one.verdict, one.sentence) for one in judge_results(after)] == [
+        (one.verdict, one.sentence) for one in judge_results(before)
+    ]
+    assert after.manifest == {"study": "kept"}
+    for one, other in zip(draw(before), draw(after), strict=True):
+        pd.testing.assert_frame_equal(one.data, other.data, rtol=1e-6, check_dtype=False)
+
+
+def test_rows_that_no_page_shows_are_left_out_and_numbers_are_rounded(tmp_path: Path) -> None:
+    table = made_up()
+    kept = shown(table)
+    assert 0 < len(kept) < len(table)
+    assert (kept.value.dropna() == kept.value.dropna().astype(np.float32)).all()
+    archive(write_study(tmp_path / "whole", table), tmp_path / "kept")
+    pd.testing.assert_frame_equal(load_results(tmp_path / "kept"), kept, check_dtype=False)
+
+
+def test_the_study_itself_is_not_overwritten(tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "whole", golden_beyond())
+    before = (folder / "results.parquet").read_bytes()
+    with pytest.raises(InputError, match="is the study itself"):
+        archive(folder, folder)
+    assert (folder / "results.parquet").read_bytes() == before
