@@ -144,3 +144,11 @@ def test_a_space_of_one_point_is_like_nothing() -> None:
     assert math.isnan(linear_cka(point, space(10)))
     assert math.isnan(procrustes(point, space(10)))
     assert math.isnan(rsa(point, space(10)))
+
+
+def test_one_row_far_out_leaves_the_ranks_of_the_others() -> None:
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(200, 4))
+    B = A + rng.normal(size=A.shape)
+    A[0] += 1e4
+    assert rsa(A, B) == pytest.approx(spearmanr(pdist(A), pdist(B)).statistic, abs=1e-5)

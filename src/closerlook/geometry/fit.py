@@ -151,5 +151,6 @@ def _members(codes: Integers, m: int) -> Floats:
 def nearest_mean_accuracy(X: ArrayLike, y: ArrayLike) -> float:
     """The share of rows whose label's mean is the nearest of all."""
     points, codes, m = labelled(X, y)
-    means, _ = class_means(points, codes, m)
-    return float(np.mean(nearest_mean(points, means) == codes))
+    centred = around_mean(points)
+    means, _ = class_means(centred, codes, m)
+    return float(np.mean(nearest_mean(centred, means) == codes))

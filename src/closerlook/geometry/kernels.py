@@ -57,8 +57,8 @@ _SIGNATURES: dict[str, tuple[type | None, str]] = {
     "solve_pairs": (None, "XFxnNnNNnxxxntSXXNXNNXS"),
     "nearest": (None, "XnXXXnnxtXX"),
     "nearest_in_strip": (None, "XnnXFnnnxNX"),
-    "count_levels": (None, "XnnxnN"),
-    "rank_products": (c_double, "XXnnxxnXX"),
+    "count_levels": (None, "XnnxN"),
+    "rank_products": (c_double, "XXnnxxXX"),
     "greedy_new": (c_void_p, "XnnnnNNXXNNNNxxxt"),
     "greedy_free": (None, "p"),
     "greedy_add_plane": (None, "pnnX"),
@@ -216,10 +216,17 @@ def nearest_in_strip(
     return rows, squared
 
 
-def count_levels(distances: Floats, scale: float, bins: int) -> Integers:
-    """(bins + 1,) how many distances lie at each level: of some rows (b, c) to themselves and all later ones."""
-    counts = np.zeros(bins + 1, np.int64)
-    library().count_levels(_pointer(distances), *distances.shape, scale, bins, _pointer(counts))
+LEVELS = 20 << 15
+"""Levels that distances are told apart by: 2^15 in each of 20 octaves, as `native/pairs.c` has them."""
+
+
+def count_levels(distances: Floats, scale: float) -> Integers:
+    """(LEVELS,) how many distances lie at each level: of some rows (b, c) to themselves and all later ones.
+
+    scale: brings every distance below 1.
+    """
+    counts = np.zeros(LEVELS, np.int64)
+    library().count_levels(_pointer(distances), *distances.shape, scale, _pointer(counts))
     return counts
 
 
@@ -227,9 +234,7 @@ def rank_products(distances: Sequence[Floats], scales: Sequence[float], ranks: S
     """The sum of the products of the ranks that two spaces give to the same pairs; ranks: by level."""
     (a, b), (rank_a, rank_b) = distances, ranks
     return float(
-        library().rank_products(
-            _pointer(a), _pointer(b), *a.shape, *scales, len(rank_a) - 1, _pointer(rank_a), _pointer(rank_b)
-        )
+        library().rank_products(_pointer(a), _pointer(b), *a.shape, *scales, _pointer(rank_a), _pointer(rank_b))
     )
 
 

@@ -77,33 +77,39 @@ void nearest_in_strip(const double *X, int64_t n, int64_t d, const double *lengt
     }
 }
 
-/* Level of a distance: at most bins. */
-static int64_t level(double distance, double scale, int64_t bins)
+enum { FINE = 15, OCTAVES = 20 };
+
+/*
+ * Level of a distance, which times the scale is below 1: 2^FINE levels in each of the OCTAVES below 1, so that one row
+ * far from all others does not throw these into few levels; what is nearer still is at level 0, as rounding may be.
+ */
+static int64_t level(double distance, double scale)
 {
-    int64_t found = (int64_t)(distance * scale);
-    return found < bins ? found : bins;
+    union { double value; int64_t bits; } share = {distance * scale};
+    int64_t found = (share.bits >> (52 - FINE)) - ((int64_t)(1023 - OCTAVES) << FINE);
+    return found > 0 ? found : 0;
 }
 
 /*
  * How many distances lie at each level: (rows, columns), of rows to themselves and all later ones, so that the pairs are
- * those above the diagonal. counts: (bins + 1).
+ * those above the diagonal. counts: one for each level.
  */
-void count_levels(const double *distance, int64_t rows, int64_t columns, double scale, int64_t bins, int64_t *counts)
+void count_levels(const double *distance, int64_t rows, int64_t columns, double scale, int64_t *counts)
 {
     for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = i + 1; j < columns; j++) counts[level(distance[i * columns + j], scale, bins)]++;
+        for (int64_t j = i + 1; j < columns; j++) counts[level(distance[i * columns + j], scale)]++;
 }
 
 /* The sum over the same pairs of the product of two ranks, each by its level. */
 double rank_products(const double *a, const double *b, int64_t rows, int64_t columns, double scale_a, double scale_b,
-                     int64_t bins, const double *rank_a, const double *rank_b)
+                     const double *rank_a, const double *rank_b)
 {
     double total = 0;
     for (int64_t i = 0; i < rows; i++) {
         const double *p = a + i * columns, *q = b + i * columns;
         double sum = 0;
         for (int64_t j = i + 1; j < columns; j++)
-            sum += rank_a[level(p[j], scale_a, bins)] * rank_b[level(q[j], scale_b, bins)];
+            sum += rank_a[level(p[j], scale_a)] * rank_b[level(q[j], scale_b)];
         total += sum;
     }
     return total;
