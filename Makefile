@@ -7,7 +7,7 @@ NATIVE := src/closerlook/geometry/native
 LIBRARY := $(NATIVE)/kernels.so
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: study test test-slow lint format benchmark clean
+.PHONY: study test test-slow lint format docs benchmark clean
 
 study: $(LIBRARY)  ## run the default study on the embedded encoder and tasks; it ends with the path of its page
 	$(BIN)/closerlook study default --out study
@@ -29,6 +29,10 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs: $(LIBRARY)  ## the documentation as a site in site/, which opens from disk; a warning is an error
+	$(BIN)/python -m sphinx --builder html --fresh-env --fail-on-warning --keep-going --quiet docs site
+	@echo site/index.html
+
 benchmark: $(LIBRARY)  ## speed and memory, as ratios against a peer in the same run
 	$(BIN)/python benchmarks/extraction.py
 
@@ -44,4 +48,4 @@ $(LIBRARY): hatch_build.py $(wildcard $(NATIVE)/*.[ch]) | $(READY)
 	$(BIN)/python hatch_build.py
 
 clean:
-	rm -rf $(VENV) study $(LIBRARY)
+	rm -rf $(VENV) study site $(LIBRARY)

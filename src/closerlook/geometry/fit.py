@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from closerlook.geometry.frame import Floats, Integers
 from closerlook.geometry.shape import (
+    around_mean,
     centre,
     class_means,
     each_strip,

@@ -1,0 +1,57 @@
+"""Links between the pages of the documentation and the files at the root: each leads to something that is there."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+FENCE = re.compile(r"^ *(```|~~~).*?^ *\1", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"(?<!`)!?\[[^\]]*\]\(<?([^)\s>]+)>?\)")
+HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub and the site make them."""
+    found: list[str] = []
+    for heading in HEADING.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
+        words = re.sub(r"\[([^\]]*)\]\([^)]*\)|[`*]", r"\1", heading).lower()
+        found.append(re.sub(r"[^\w\- ]", "", words).replace(" ", "-"))
+    return {name if n == 0 else f"{name}-{n}" for at, name in enumerate(found) for n in [found[:at].count(name)]}
+
+
+def broken(page: Path) -> Iterator[str]:
+    """The links of a page that lead nowhere, each with what is wrong."""
+    for target in LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        file = page.parent / name if name else page
+        if not file.exists():
+            yield f"{target}: no such file"
+        elif anchor and anchor not in anchors(file):
+            yield f"{target}: no such heading"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_between_pages_leads_somewhere(page: Path) -> None:
+    assert list(broken(page)) == []
+
+
+def test_a_link_to_a_missing_file_or_heading_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# A *fine* page: `code`\n## Twice\n## Twice\n```\n[no](link.md)\n```\n"
+        "[a](gone.md) [b](#a-fine-page-code) [c](page.md#nowhere) [d](#twice-1) [e](https://example.org)\n"
+    )
+    assert list(broken(page)) == ["gone.md: no such file", "page.md#nowhere: no such heading"]
+
+
+def test_no_page_is_missing_from_the_list_of_pages() -> None:
+    listed = {(ROOT / "docs" / name).resolve() for name in LINK.findall((ROOT / "docs" / "index.md").read_text())}
+    others = {"index.md", "panel.md", "reproduction.md"}  # the last two come with their own links
+    pages = {page for page in (ROOT / "docs").rglob("*.md") if "results" not in page.parts and page.name not in others}
+    assert pages <= listed
