@@ -121,12 +121,13 @@ def extraction(given: argparse.Namespace, scratch: Path) -> None:
     import closerlook  # noqa: PLC0415 (a peer's interpreter, which runs this file too, does not have it)
 
     python = python_with("neurox", given)
+    if python is None:
+        return
+    in_single_precision(ENCODER, scratch / ENCODER.name)
     task = closerlook.open_task("toy-pos")
     for split in ("train", "test"):
         texts = "".join(" ".join(words) + "\n" for words in task.split(split).texts)
         (scratch / f"{split}.txt").write_text(texts, encoding="utf-8")
-    if python is None:
-        return
     ours, theirs = by_turns(
         given.repeat,
         (sys.executable, {"job": "our extraction", "scratch": str(scratch)}),
@@ -145,6 +146,15 @@ def extraction(given: argparse.Namespace, scratch: Path) -> None:
     )
 
 
+def in_single_precision(encoder: Path, copy: Path) -> None:
+    """The built-in encoder's file is in half precision, which Closer Look widens and NeuroX would compute in."""
+    import torch  # noqa: PLC0415
+    from transformers import AutoModel, AutoTokenizer  # noqa: PLC0415
+
+    AutoModel.from_pretrained(encoder, dtype=torch.float32).save_pretrained(copy)
+    AutoTokenizer.from_pretrained(encoder).save_pretrained(copy)
+
+
 def sides(ours: dict[str, Any], theirs: dict[str, Any]) -> list[object]:
     return [ours["seconds"], theirs["seconds"], ours["work"], theirs["work"], theirs["work"] / ours["work"]]
 
@@ -155,7 +165,9 @@ def our_extraction(what: dict[str, Any]) -> Job:
     folder = Path(what["scratch"])
 
     def extract(split: str) -> list[Any]:
-        return closerlook.extract(str(ENCODER), "toy-pos", split=split, store=tempfile.mkdtemp(dir=folder))
+        return closerlook.extract(
+            str(folder / ENCODER.name), "toy-pos", split=split, store=tempfile.mkdtemp(dir=folder)
+        )
 
     def tell(spaces: list[Any]) -> dict[str, Any]:
         np.save(folder / "ours.npy", np.stack([space.X for space in spaces]))
@@ -174,7 +186,7 @@ def neurox_extraction(what: dict[str, Any]) -> Job:
     def extract(split: str) -> Path:
         out = folder / f"{split}.hdf5"
         options = {"aggregation": "average", "output_type": "hdf5"}
-        extract_representations(str(ENCODER), str(folder / f"{split}.txt"), str(out), **options)
+        extract_representations(str(folder / ENCODER.name), str(folder / f"{split}.txt"), str(out), **options)
         return out
 
     def tell(out: Path) -> dict[str, Any]:
@@ -239,12 +251,12 @@ def neurox_probe(what: dict[str, Any]) -> Job:
     data = dict(np.load(what["file"]))
     torch.manual_seed(0)
 
-    def fit(n: int | None) -> float:
-        trained = train_logistic_regression_probe(data["X"][:n], data["y"][:n])
+    def fit(X: np.ndarray, y: np.ndarray) -> float:
+        trained = train_logistic_regression_probe(X, y)
         return float(evaluate_probe(trained, data["X_test"], data["y_test"])["__OVERALL__"])
 
-    fit(500)
-    return lambda: fit(None), lambda accuracy: {"accuracy": accuracy}
+    fit(data["X"][:500], np.arange(500) % 2)
+    return lambda: fit(data["X"], data["y"]), lambda accuracy: {"accuracy": accuracy}
 
 
 # ---- RSA: rsatoolbox ----

@@ -98,8 +98,8 @@ def _rotated(a: Floats) -> Floats:
 def rsa(A: ArrayLike, B: ArrayLike, *, threads: int | None = None) -> float:
     """The Spearman correlation of the Euclidean distances of all pairs of rows; strip by strip, in bounded memory.
 
-    Distances are told apart to one part in 32,768, down to a millionth of the largest: those of one level share their mean
-    rank, as ties do, which moves the correlation by less than 1e-5.
+    Distances are told apart to one part in 32,768, down to a millionth of the largest: those of one level share their
+    mean rank, as ties do, which moves the correlation by less than 1e-5.
     """
     a, b = _paired(A, B)
     spaces = [centre(space) for space in (a, b)]
