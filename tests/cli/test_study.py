@@ -48,11 +48,11 @@ def test_a_study_prints_a_line_for_each_task_and_says_what_is_new(plan: Path, tm
     for told in ("before → after", "bert-tiny", "words", "clusters", "linear", "accuracy", " → "):
         assert told in out
     assert "study small: bert-tiny × " in err
-    assert "13 of 13 cells are there, 13 of them new; " in err
+    assert "25 of 25 cells are there, 25 of them new; " in err
     assert f"measurements in {tmp_path / 'out' / 'results.parquet'} and .csv" in err
     again, err = run(capsys, "study", plan, "--out", tmp_path / "out", "--engine", "here")
     assert again == out
-    assert "13 of 13 cells are there, 0 of them new; " in err
+    assert "25 of 25 cells are there, 0 of them new; " in err
 
 
 def test_json_is_one_object(frozen: Path, tmp_path: Path, capsys: Capsys) -> None:
@@ -84,7 +84,7 @@ def test_a_dry_run_says_what_it_would_cost_and_makes_nothing(
     assert list(tmp_path.iterdir()) == []
     out, _ = run(capsys, "study", plan, "--out", tmp_path / "out", "--dry-run", "--json")
     told = json.loads(out)
-    assert sum(kind["cells"] for kind in told["kinds"]) == 13
+    assert sum(kind["cells"] for kind in told["kinds"]) == 25
     assert all(kind["done"] == 0 and kind["memory"] > 0 and kind["disk"] > 0 for kind in told["kinds"])
     assert told["core_seconds"] > 0
     assert told["plan"]["name"] == "small"

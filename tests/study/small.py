@@ -65,6 +65,9 @@ def small_values(folder: Path) -> dict[str, Any]:
         "snapshot_layers": "last",
         "classifier": {"sizes": [[16]], "seeds": 2, "max_rounds": 3},
         "geometry": {"permutations": 99, "resamples": 50},
+        "nulls": {"shuffles": 2, "cluster_shuffles": 1, "points": 60},
+        "uncertainty": {"resamples": 4},
+        "halves": {"repeats": 1, "folds": 0},
     }
 
 

@@ -132,8 +132,8 @@ def test_a_larger_plan_goes_on_from_a_smaller_one(single: Done, copied: Copied, 
     geometry = {"permutations": 99, "resamples": 50, "tau": 1e-5}
     again = run_study(small_plan(tasks, geometry=geometry), out, engine="here")
     kinds = {again.state.graph.cells[key].kind for key in set(again.state.graph.cells) - set(single.state.graph.cells)}
-    assert kinds == {"geometry", "compare", "paths"}
-    assert again.state.computed == again.state.total - 4  # but for extraction, fine-tuning and classifiers
+    assert kinds == {"geometry", "compare", "paths", "panel", "nulls", "halves"}
+    assert again.state.computed == again.state.total - 8  # two extractions, a fine-tuning, two grids, three likenesses
 
 
 def test_a_task_that_changed_meanwhile_is_not_taken_for_what_it_was(single: Done, tasks: Path, tmp_path: Path) -> None:
@@ -271,8 +271,8 @@ def test_a_failed_fine_tuning_holds_back_what_it_would_have_brought(
     done = run_study(small_plan(tasks), tmp_path / "out", engine="here")
     (error,) = done.state.failed.values()
     assert error == "cpu is out of memory; pass a smaller --batch-size"
-    assert done.state.total == 24
-    assert done.state.blocked == 24 - len(done.state.done) - 1
+    assert done.state.total == 39
+    assert done.state.blocked == 39 - len(done.state.done) - 1
     assert set(load_results(tmp_path / "out").tuned_on) == {""}
 
 
@@ -336,6 +336,6 @@ def test_whoever_watches_sees_cells_come_and_go(tasks: Path, tmp_path: Path) -> 
     run_study(small_plan(tasks, tuning=None), tmp_path / "out", engine="here", watch=watch)
     assert seen[0][2] == ("extract bert-tiny",)
     assert [done for done, *_ in seen] == sorted(done for done, *_ in seen)
-    assert {total for _, total, *_ in seen} == {8}
+    assert {total for _, total, *_ in seen} == {16}
     assert seen[0][3] > seen[-2][3] >= seen[-1][3] == pytest.approx(0, abs=1e-6)
-    assert seen[-1][:3] == (8, 8, ())
+    assert seen[-1][:3] == (16, 16, ())
