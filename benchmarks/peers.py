@@ -9,7 +9,8 @@ github.com/utahnlp/DirectProbe; without Gurobi it runs as it does without a lice
 
 Imports and a small first call come before the clock. Seconds are the clock's; *work* is what all cores together spent,
 child processes included, which a busy machine distorts less: the ratios are those of work, peer over ours, each the
-least of several rounds. Memory is what the call added to the peak of its process.
+least of several rounds. All libraries have one thread of linear algebra: with more, small steps such as NeuroX's spend
+most of the work on waiting for each other. Memory is what the call added to the peak of its process.
 """
 
 from __future__ import annotations
@@ -89,7 +90,8 @@ def peak() -> float:
 
 def run(python: str, **what: object) -> dict[str, Any]:
     command = [python, __file__, "-", "--job", json.dumps(what)]
-    ran = subprocess.run(command, check=False, capture_output=True, text=True)
+    threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+    ran = subprocess.run(command, check=False, capture_output=True, text=True, env=os.environ | threads)
     if ran.returncode:
         sys.exit(f"{what['job']} with {python} failed:\n{ran.stderr[-2000:]}")
     return json.loads(ran.stdout)
@@ -273,19 +275,15 @@ def rsa(given: argparse.Namespace, scratch: Path) -> None:
         mine = (sys.executable, {"job": "our rsa", "file": file})
         if python is None or n == len(A):
             (ours,) = by_turns(1, mine)
-            pairs, here = n * n / 2, f"{n:,}"
-            last = rows[-1][-1] * (n / ROWS[-1]) ** 2 if rows and python else 0.0
-            print(f"\n{here} rows: two halves of a matrix of float64 alone are {2 * 8 * pairs / 1e6:,.0f} MB", end="")
-            print(f"; by n², rsatoolbox's peak of {ROWS[-1]:,} rows would be {last:,.0f} MB" if last else "")
-            rows.append(
-                [here, ours["value"], "", ours["seconds"], "", ours["work"], "", "", ours["memory"], last or ""]
-            )
+            theirs_by_squares = f"{rows[-1][-1] * (n / ROWS[-1]) ** 2:,.0f} by n²" if python else ""
+            blank = ["", ours["seconds"], "", ours["work"], "", ""]
+            rows.append([f"{n:,}", ours["value"], *blank, ours["memory"], theirs_by_squares])
             continue
         ours, theirs = by_turns(given.repeat, mine, (python, {"job": "rsatoolbox rsa", "file": file}))
         rows.append([f"{n:,}", ours["value"], theirs["value"], *sides(ours, theirs), ours["memory"], theirs["memory"]])
     columns = ["rows", "ours", "theirs", "seconds", "rsatoolbox", "work", "its work", "ratio of work", "MB", "its MB"]
     table(
-        "RSA of bert-small pos, layers 4 and 3: Euclidean, Spearman (its last MB by n², not measured)",
+        "RSA of bert-small pos, layers 4 and 3: Euclidean, Spearman",
         columns,
         rows,
         digits=4,

@@ -12,6 +12,7 @@ import pytest
 from closerlook.errors import InputError, WorkError
 from closerlook.study import measures, work
 from closerlook.study.cells import Cell
+from closerlook.study.plan import make_plan
 from closerlook.study.results import load_results
 from closerlook.study.run import State, held
 from closerlook.study.study import Done, run_study
@@ -339,3 +340,18 @@ def test_whoever_watches_sees_cells_come_and_go(tasks: Path, tmp_path: Path) -> 
     assert {total for _, total, *_ in seen} == {16}
     assert seen[0][3] > seen[-2][3] >= seen[-1][3] == pytest.approx(0, abs=1e-6)
     assert seen[-1][:3] == (16, 16, ())
+
+
+def test_a_task_may_name_its_columns_and_is_found_from_a_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [
+        f"word {at} {'good' if at % 2 else 'bad'},{at % 2 + 1},{'test' if at > 19 else 'train'}" for at in range(26)
+    ]
+    (tmp_path / "reviews.csv").write_text("\n".join(["review,stars,part", *lines]) + "\n")
+    monkeypatch.chdir(tmp_path)
+    task = "reviews.csv?text=review&label=stars&split_column=part"
+    plan = make_plan({"encoders": "bert-tiny", "tasks": task, "tuning": None, "measures": ["clusters"]})
+    done = run_study(plan, tmp_path / "out", workers=2, engine="processes")
+    assert not done.state.failed
+    assert set(load_results(tmp_path / "out").task) == {"reviews"}

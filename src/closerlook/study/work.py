@@ -341,7 +341,16 @@ def _encoder(how: dict[str, Any]) -> str:
 def _tasks(how: dict[str, Any], names: dict[str, str]) -> list[Task]:
     """The tasks of those names and contents."""
     data = None if how["data"] is None else str(Path(how["here"], how["data"]).expanduser())
-    return [_task(name if name in CATALOGUE else _path(how, name), data, content) for name, content in names.items()]
+    return [
+        _task(name if name in CATALOGUE else _task_path(how, name), data, content) for name, content in names.items()
+    ]
+
+
+def _task_path(how: dict[str, Any], name: str) -> str:
+    """A task's file with its whole path; options may follow it after a question mark."""
+    found = _path(how, name)
+    file, mark, options = name.rpartition("?")
+    return f"{_path(how, file)}?{options}" if mark and found == name else found
 
 
 def _path(how: dict[str, Any], name: str) -> str:

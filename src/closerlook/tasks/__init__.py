@@ -15,7 +15,8 @@ HUB = "hf:"
 def open_task(task: str, data: str | Path | None = None, **options: Any) -> Task:
     """The task of that name in the catalogue, in that file or folder, or `hf:ID[:CONFIG][@REVISION]` in `datasets`.
 
-    data: the folder with the catalogue's corpora, else CLOSERLOOK_DATA. options: of `read_task`, or of `read_hub`.
+    data: the folder with the catalogue's corpora, else CLOSERLOOK_DATA. options: of `read_task`, or of `read_hub`; they
+    may also stand in the name, as in `reviews.csv?text=review&label=stars`.
 
     >>> open_task("toy-pos").unit
     'token'
@@ -24,7 +25,8 @@ def open_task(task: str, data: str | Path | None = None, **options: Any) -> Task
     from closerlook.tasks.catalogue import CATALOGUE, find_task, load_task
     from closerlook.tasks.readers import FORMATS, read_task
 
-    given = {key: value for key, value in options.items() if value not in {None, False}}
+    task, named = split_options(task)
+    given = named | {key: value for key, value in options.items() if value not in {None, False}}
     if task in CATALOGUE:
         if given:
             raise InputError(
@@ -38,6 +40,37 @@ def open_task(task: str, data: str | Path | None = None, **options: Any) -> Task
     if os.path.exists(path) or path.suffix.lower() in suffixes or "/" in task:
         return read_task(path, **given)
     return load_task(find_task(task).name, data)
+
+
+OPTIONS = ("name", "format", "label", "words", "text", "unit", "split_column", "empty_nodes")
+"""What may follow a file's name after a question mark."""
+
+
+def split_options(task: str) -> tuple[str, dict[str, Any]]:
+    """A task's file, and the options of reading it that follow a question mark; a file of that very name goes before.
+
+    >>> split_options("reviews.csv?text=review&label=stars")
+    ('reviews.csv', {'text': 'review', 'label': 'stars'})
+    """
+    from urllib.parse import parse_qsl
+
+    from closerlook.errors import InputError
+
+    file, mark, written = task.rpartition("?")
+    if not mark or os.path.exists(Path(task).expanduser()):
+        return task, {}
+    try:
+        given: dict[str, Any] = dict(parse_qsl(written, strict_parsing=True))
+    except ValueError:
+        raise InputError(
+            f"task {task!r}: {written!r} follows the question mark; expected text=COLUMN&label=COLUMN"
+        ) from None
+    unknown = [name for name in given if name not in OPTIONS]
+    if unknown:
+        raise InputError(f"task {task!r}: {', '.join(unknown)} is unknown; expected some of {', '.join(OPTIONS)}")
+    if "empty_nodes" in given:
+        given["empty_nodes"] = given["empty_nodes"].lower() in {"1", "true", "yes"}
+    return file, given
 
 
 def _open_hub(name: str, options: dict[str, Any]) -> Task:
