@@ -255,3 +255,5 @@ def test_machine_and_time() -> None:
         ["torch", "2.0"],
     ]
     assert shown(facts.time_table(results)) == [["tune", "2", "1 min", "1 h 2 min"], ["extract", "1", "5 s", "9 s"]]
+    manifest["kinds"]["tune"]["peak_bytes"] = 1.26e9  # type: ignore[index]
+    assert shown(facts.time_table(arrange(made_up(), manifest)))[0][-1] == "1.3 GB"

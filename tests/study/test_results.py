@@ -183,6 +183,7 @@ def test_the_manifest_says_what_was_run_on_what_and_with_what(done: Done, tasks:
     assert told["cells"] == {"done": done.state.total, "total": done.state.total, "computed": done.state.total}
     assert (told["failed"], told["blocked"]) == ([], 0)
     assert told["kinds"]["tune"]["cells"] == 2
+    assert told["kinds"]["tune"]["peak_bytes"] > 100_000_000
     assert sum(kind["cells"] for kind in told["kinds"].values()) == done.state.total
     assert told["slowest"][0]["kind"] == "tune"
     assert told["seconds"] > 0

@@ -184,11 +184,19 @@ def time_table(results: Results) -> Table:
     """Where the time went."""
     kinds = results.manifest.get("kinds", {})
     rows = [
-        (kind, int(one["cells"]), span(one["seconds"]), span(one["cpu_seconds"]))
+        (kind, int(one["cells"]), span(one["seconds"]), span(one["cpu_seconds"]), _gigabytes(one.get("peak_bytes")))
         for kind, one in sorted(kinds.items(), key=lambda item: -item[1]["seconds"])
     ]
-    columns = (Column("kind of work", left=True), Column("cells"), Column("time in all"), Column("of a core"))
-    return Table("time", "Time", "", columns, tuple(rows))
+    columns = (
+        *(Column("kind of work", left=True), Column("cells"), Column("time in all"), Column("of a core")),
+        Column("memory at most"),
+    )
+    note = "Time: over all workers. Memory: the most that a process had held by the end of such a cell."
+    return Table("time", "Time and memory", note, columns, tuple(rows)).without_empty()
+
+
+def _gigabytes(held: float | None) -> str | None:
+    return f"{held / 1e9:.1f} GB" if held else None
 
 
 def missing(results: Results) -> list[str]:

@@ -121,11 +121,13 @@ CHANGES = ("distance_change", "labels_", "mean_distance_change")
 
 def make_manifest(study: Opened, state: State, cells: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
     """What was run, on what, with what, and how it went."""
-    kinds: dict[str, dict[str, float]] = defaultdict(lambda: {"cells": 0, "seconds": 0.0, "cpu_seconds": 0.0})
+    nothing = {"cells": 0, "seconds": 0.0, "cpu_seconds": 0.0, "peak_bytes": 0}
+    kinds: dict[str, dict[str, float]] = defaultdict(nothing.copy)
     for cell in cells:
         kinds[cell["kind"]]["cells"] += 1
         kinds[cell["kind"]]["seconds"] += cell["seconds"]
         kinds[cell["kind"]]["cpu_seconds"] += cell["cpu_seconds"]
+        kinds[cell["kind"]]["peak_bytes"] = max(kinds[cell["kind"]]["peak_bytes"], cell["peak_bytes"] or 0)
     return {
         "study": study.plan.name,
         "version": __version__,
