@@ -165,7 +165,7 @@ def test_intervals_over_examples_for_each_state_and_seed(results: Results) -> No
 def test_labels_that_moved_surely_and_labels_of_few_points_are_marked(results: Results) -> None:
     table = labels.labels_table(results)
     assert [row[2:] for row in table.shown()] == [
-        ["A", "30", "1.00", "4.50 ± 0.71", "+3.50", "0.0300", "✓ surely farther"],
+        ["A", "30", "1.00", "4.50 ± 0.71", "+3.50", "0.0300", "* surely farther"],
         ["C †", "30", "2.00", "2.25 ± 0.35", "+0.25", "0.2000", "† 4 points in 128 dimensions; fewer than 5"],
         ["B", "30", "1.00", "1.00 ± 0.35", "0.00", "0.5000", ""],
     ]
@@ -175,10 +175,10 @@ def test_labels_that_moved_surely_and_labels_of_few_points_are_marked(results: R
 def test_a_label_is_sure_only_if_it_is_in_every_seed(results: Results) -> None:
     first = labels.marks_of(results, "bert-tiny", "ps-fxn", [Run("bert-tiny", "ps-fxn", 0, "ps-fxn")])
     both = labels.marks_of(results, "bert-tiny", "ps-fxn", [Run("bert-tiny", "ps-fxn", 0, "ps-fxn"), SECOND])
-    assert [first.of(label) for label in "ABC"] == ["✓", "", "✓†"]
-    assert [both.of(label) for label in "ABC"] == ["✓", "", "†"]
+    assert [first.of(label) for label in "ABC"] == ["*", "", "*†"]
+    assert [both.of(label) for label in "ABC"] == ["*", "", "†"]
     assert both.told() == (
-        "✓ a change that is sure: p ≤ 0.05 after Holm's correction for 3 labels (1 of them). "
+        "* a change that is sure: p ≤ 0.05 after Holm's correction for 3 labels (1 of them). "
         "† few points: C (4 points)."
     )
 
@@ -193,7 +193,7 @@ def test_without_tests_nothing_is_marked() -> None:
 def test_the_chart_of_distances_bears_the_marks(figures: dict[tuple[str, str, str], Figure]) -> None:
     figure = figures["distances", "bert-tiny", "ps-fxn"]
     assert [(toggle.name, toggle.remark, toggle.told) for toggle in figure.toggles] == [
-        ("A", "+3.50 ✓", "p = 0.03 (Holm)"),
+        ("A", "+3.50 *", "p = 0.03 (Holm)"),
         ("C", "+0.25 †", "p = 0.2 (Holm); 4 points in 128 dimensions; fewer than 5"),
         ("B", "+0.00", "p = 0.5 (Holm)"),
     ]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 FEW = "†"
 """Marks a label of so few points that its distances are to be doubted."""
 
-SURE = "✓"
+SURE = "*"
 """Marks a label whose change is sure."""
 
 
@@ -34,7 +34,7 @@ class Marks:
         return self.p.get(label, 1.0) <= CHANCE
 
     def of(self, label: str) -> str:
-        """The marks of a label: '✓', '†', both or none."""
+        """The marks of a label: '*', '†', both or none."""
         return SURE * self.is_sure(label) + FEW * (label in self.few)
 
     def told(self) -> str:

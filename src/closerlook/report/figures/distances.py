@@ -132,7 +132,7 @@ def _lines(
     import altair as alt
 
     scale = alt.Scale(domain=gains, range=[chosen.get(label, GREY) for label in gains])
-    legend = alt.Legend(title=None, values=list(chosen), symbolType="stroke")
+    legend = alt.Legend(title=None, values=list(chosen), symbolType="stroke", symbolOpacity=1, symbolStrokeWidth=2)
     base = (
         charted()
         .transform_filter(SHOWN)
