@@ -312,7 +312,7 @@ def rsatoolbox_rsa(what: dict[str, Any]) -> Job:
     return lambda: correlation(None), lambda value: {"value": value}
 
 
-# ---- clusters and distances: DirectProbe as released ----
+# ---- clusters and distances: DirectProbe's own code ----
 
 
 def clusters(given: argparse.Namespace, scratch: Path) -> None:
@@ -331,7 +331,7 @@ def clusters(given: argparse.Namespace, scratch: Path) -> None:
         (theirs,) = by_turns(1, (sys.executable, {"job": "directprobe", **what}))
         rows.append([part, f"{len(X):,} × {X.shape[1]}", ours["value"], theirs["value"], *sides(ours, theirs)])
     columns = ["", "points", "ours", "theirs", "seconds", "DirectProbe", "work", "its work", "ratio of work"]
-    table(f"DirectProbe as released, {theirs['solver']}, {CORES} workers: {name}", columns, rows, digits=4)
+    table(f"DirectProbe's code, {theirs['solver']}, {CORES} workers: {name}", columns, rows, digits=4)
 
 
 def our_clusters(what: dict[str, Any]) -> Job:
