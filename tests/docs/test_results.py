@@ -1,0 +1,30 @@
+"""The results kept with the documentation: small, and their page can be made again from them without a model."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from closerlook.report import write_report
+from closerlook.study.results import load_results
+
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
+
+
+def test_the_table_is_small_and_whole() -> None:
+    assert (RESULTS / "results.parquet").stat().st_size < 5_000_000
+    table = load_results(RESULTS)
+    runs = table[(table.tuned_on != "") & table["last"]][["encoder", "tuned_on", "seed"]].drop_duplicates()
+    assert len(runs) == 4 * 5 * 3
+    assert set(table.measure) >= {"accuracy", "n_clusters", "separable_pairs_null", "similarity_random", "nc1"}
+
+
+@pytest.mark.slow
+def test_the_page_and_every_figure_come_out_again(tmp_path: Path) -> None:
+    for name in ("results.parquet", "manifest.json"):
+        shutil.copy(RESULTS / name, tmp_path)
+    page = write_report(tmp_path)
+    assert page.read_bytes() == (RESULTS / "report.html").read_bytes()
+    drawn = tmp_path / "figures"
+    for kept in (RESULTS.parent / "figures").iterdir():
+        assert (drawn / kept.name).read_bytes() == kept.read_bytes(), f"{kept.name} is not what the table gives"
