@@ -36,6 +36,13 @@ def test_the_panel_is_that_of_the_geometry() -> None:
     assert {one["n"] for one in rows} == {160}
 
 
+def test_each_pair_of_labels_that_overlap_says_how_many_points_would_have_to_go() -> None:
+    X = np.array([[0.0], [1], [2], [3], [10], [11], [2.5], [20]], dtype=np.float32)
+    space = Space(X, np.array([0, 0, 0, 0, 1, 1, 1, 2], dtype=np.int32), ("a", "b", "c"), Provenance())
+    (pair,) = [one for one in panel_rows(space, tau=1e-6) if one["measure"] == "overlap"]
+    assert (pair["label"], pair["other"], pair["n"], pair["value"]) == ("a", "b", 1, pytest.approx(1 / 7))
+
+
 def test_true_labels_stand_out_from_shuffled_ones() -> None:
     found = values(null_rows(blobs(), shuffles=10, **NULLS))
     assert found["separable_pairs"] == 1.0

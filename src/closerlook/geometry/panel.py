@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from closerlook.geometry.clusters import Clustering, cluster
 from closerlook.geometry.fit import LabelFit, label_fit
-from closerlook.geometry.graded import largest_shares, overlaps
+from closerlook.geometry.graded import Overlap, largest_shares, overlaps
 from closerlook.geometry.hulls import TAU
 from closerlook.geometry.kernels import Progress
 from closerlook.geometry.nulls import by_chance
@@ -27,10 +27,10 @@ Found = TypeVar("Found")
 class Panel:
     """A space of n rows, d columns and m labels, by all measures that need nothing but itself.
 
-    largest_share: of a label's rows that lie in its largest cluster, mean over labels. overlapping_pairs: of labels
-    that no hyperplane separates. removed_share: the largest share of the rows of two labels that would have to go for
-    the rest to be separable; 0 where all pairs are. cover: the probability that rows in general position separate
-    whatever their labels, and ratio: n / 2d; both of the rows of two labels, mean over pairs.
+    largest_share: of a label's rows that lie in its largest cluster, mean over labels. overlaps: the pairs of labels
+    that no hyperplane separates, with the share of their rows that would have to go for the rest to be separable.
+    cover: the probability that rows in general position separate whatever their labels, and ratio: n / 2d; both of
+    the rows of two labels, mean over pairs.
     """
 
     n: int
@@ -42,10 +42,19 @@ class Panel:
     isotropy: Isotropy
     label_fit: LabelFit
     largest_share: float
-    overlapping_pairs: int
-    removed_share: float
+    overlaps: tuple[Overlap, ...]
     cover: float
     ratio: float
+
+    @property
+    def overlapping_pairs(self) -> int:
+        """How many pairs of labels no hyperplane separates."""
+        return len(self.overlaps)
+
+    @property
+    def removed_share(self) -> float:
+        """The largest share of two labels' rows that would have to go; 0 where all pairs are separable."""
+        return max((one.share for one in self.overlaps), default=0.0)
 
     def to_dict(self) -> dict[str, Any]:
         """By name, part by part."""
@@ -111,8 +120,7 @@ def describe_space(
         isotropy=step(lambda: isotropy(points)),
         label_fit=step(lambda: label_fit(points, y, threads=threads)),
         largest_share=sum(shares) / len(shares),
-        overlapping_pairs=len(meeting),
-        removed_share=max((one.share for one in meeting), default=0.0),
+        overlaps=tuple(meeting),
         cover=cover,
         ratio=ratio,
     )

@@ -17,7 +17,15 @@ from closerlook.study.results import MANIFEST, TABLE, load_results
 if TYPE_CHECKING:
     import pandas as pd
 
-UNSHOWN = ("distance_change", "largest_share", "grid_accuracy", "grid_held_out_accuracy", "head_loss", "label_accuracy")
+UNSHOWN = (
+    "distance_change",
+    "largest_share",
+    "overlap",
+    "grid_accuracy",
+    "grid_held_out_accuracy",
+    "head_loss",
+    "label_accuracy",
+)
 """Measures in many rows that the page does not show."""
 
 AT_THE_TOP = (

@@ -20,7 +20,9 @@ def panel_rows(space: Space, *, tau: float, threads: int | None = None) -> list[
     if len(np.unique(space.y)) < 2:
         return []
     found = describe_space(space.X, space.label_names, clusters=False, tau=tau, threads=threads)
-    return [row(name, value, n=space.n) for name, value in found.flat().items() if name != "largest_share"]
+    rows = [row(name, value, n=space.n) for name, value in found.flat().items() if name != "largest_share"]
+    told = ((one.share, {"label": one.first, "other": one.second, "n": one.removed}) for one in found.overlaps)
+    return rows + [row("overlap", share, **pair) for share, pair in told]
 
 
 def null_rows(
