@@ -31,7 +31,7 @@ HOSTILE = [
 MANIFEST: dict[str, Any] = {
     "study": "made up",
     "version": "0.1.0",
-    "seconds": 3725.0,
+    "seconds": 12.0,
     "plan": {"seeds": [0], "tasks": ["animals", "colours"], "cross": [{"tuned": "animals", "probed": "colours"}]},
     "encoders": {
         "bert-tiny": {"name": "bert-tiny", "weights": "f" * 32, "layers": 2, "width": 128, "parameters": 4385920}
@@ -40,7 +40,7 @@ MANIFEST: dict[str, Any] = {
     "settings": {"bert-tiny on animals": {"epochs": 3.0, "learning_rate": 0.001, "batch_size": 8, "snapshots": "log"}},
     "hardware": {"processor": "a processor", "cores": 2, "memory_bytes": 8e9},
     "packages": {"torch": "2.0"},
-    "kinds": {"tune": {"cells": 2, "seconds": 60.0, "cpu_seconds": 90.0}},
+    "kinds": {"tune": {"cells": 2, "seconds": 3725.0, "cpu_seconds": 90.0}},
     "failed": [{"key": "k", "title": "classify <b>x</b>", "error": "WorkError: out of <memory>"}],
     "blocked": 4,
 }

@@ -48,8 +48,9 @@ def key_facts(results: Results) -> list[tuple[str, str]]:
         ("fine-tunings", f"{len(runs):,}"),
         ("measurements", f"{results.measurements:,}"),
     ]
-    if told.get("seconds") is not None:
-        facts.append(("time", span(told["seconds"])))
+    work = sum(kind["seconds"] for kind in told.get("kinds", {}).values())
+    if work:  # of all runs: `seconds` is that of the last one, which may have had little left to do
+        facts.append(("work of all cells", span(work)))
     return facts
 
 
