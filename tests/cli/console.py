@@ -1,9 +1,13 @@
 """A command run inside the test's own process, which takes a hundredth of the time of one of its own."""
 
+import json
 import os
 import pty
 import subprocess
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from closerlook.cli import main
@@ -16,6 +20,22 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 0) -
     out, err = capsys.readouterr()
     assert ended.value.code == code, err
     return out, err
+
+
+def answer(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
+    """What a command says with --json: one JSON object and nothing else on standard output."""
+    out, _ = run(capsys, *arguments, "--json")
+    assert out.count("\n") == 1
+    assert "NaN" not in out
+    found: dict[str, Any] = json.loads(out)
+    return found
+
+
+def saved(file: Path, *points: object, **arrays: object) -> Path:
+    """Arrays in a .npz file; points: X and y."""
+    named = dict(zip(("X", "y"), points, strict=False)) | arrays
+    np.savez(file, **{name: np.asarray(array) for name, array in named.items()})  # type: ignore[arg-type]
+    return file
 
 
 def assert_refused(capsys: pytest.CaptureFixture[str], message: str, *arguments: object) -> None:

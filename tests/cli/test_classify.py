@@ -15,7 +15,7 @@ from closerlook.errors import InputError
 from closerlook.probes import GRID, Training, online_code, probe_grid
 from closerlook.probes.grid import SEEDS
 from closerlook.representations.space import Space
-from tests.cli.console import assert_refused, run, shown_on_a_terminal
+from tests.cli.console import answer, assert_refused, run, saved, shown_on_a_terminal
 
 Capsys = pytest.CaptureFixture[str]
 FAST = ("--sizes", "8;linear", "--seeds", 2, "--max-rounds", 1)
@@ -29,26 +29,13 @@ def blobs(n: int = 90, seed: int = 0) -> dict[str, np.ndarray]:
     return {"X": X, "y": np.array(["x", "y", "z"])[y], "words": np.array([f"w{i % 10}" for i in range(n)])}
 
 
-def saved(folder: Path, name: str, **arrays: object) -> Path:
-    np.savez(folder / name, **{key: np.asarray(value) for key, value in arrays.items()})
-    return folder / name
-
-
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:
-    return saved(tmp_path, "train.npz", **blobs()), saved(tmp_path, "test.npz", **blobs(30, seed=1))
-
-
-def told(capsys: Capsys, *arguments: object) -> dict:
-    """What `classify --json` says: one JSON object and nothing else on standard output."""
-    out, _ = run(capsys, "classify", *arguments, "--json")
-    assert out.count("\n") == 1
-    assert "NaN" not in out
-    return json.loads(out)
+    return saved(tmp_path / "train.npz", **blobs()), saved(tmp_path / "test.npz", **blobs(30, seed=1))
 
 
 def test_the_numbers_are_those_of_the_library(files: tuple[Path, Path], capsys: Capsys) -> None:
-    found = told(capsys, files[0], "--test", files[1], *FAST, "--description-length")
+    found = answer(capsys, "classify", files[0], "--test", files[1], *FAST, "--description-length")
     train, test = blobs(), blobs(30, seed=1)
     pairs = (train["X"], train["y"]), (test["X"], test["y"])
     result = probe_grid(*pairs, sizes=[(8,), ()], seeds=2, training=Training(max_rounds=1))
@@ -62,7 +49,7 @@ def test_the_numbers_are_those_of_the_library(files: tuple[Path, Path], capsys: 
 
 
 def test_all_settings_are_stored_defaults_included(files: tuple[Path, Path], capsys: Capsys) -> None:
-    found = told(capsys, files[0], "--test", files[1], "--max-rounds", 0)
+    found = answer(capsys, "classify", files[0], "--test", files[1], "--max-rounds", 0)
     assert found["settings"] == {
         "sizes": [list(sizes) for sizes in GRID],
         "seeds": 5,
@@ -100,12 +87,14 @@ def test_every_option_of_training_is_used(files: tuple[Path, Path], capsys: Caps
         "held_out": 0.3,
     }
     given = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", value)]
-    stored = told(capsys, files[0], "--test", files[1], "--sizes", "4", "--seeds", 1, *given)["settings"]["training"]
+    stored = answer(capsys, "classify", files[0], "--test", files[1], "--sizes", "4", "--seeds", 1, *given)["settings"][
+        "training"
+    ]
     assert stored == options | {"criterion": "accuracy"}
 
 
 def test_the_tables_say_the_same(files: tuple[Path, Path], capsys: Capsys) -> None:
-    found = told(capsys, files[0], "--test", files[1], *FAST, "--control", "--description-length")
+    found = answer(capsys, "classify", files[0], "--test", files[1], *FAST, "--control", "--description-length")
     out, err = run(capsys, "classify", files[0], "--test", files[1], *FAST, "--control", "--description-length")
     rows = {cells[0]: cells[1:] for line in out.splitlines() if (cells := [c.strip() for c in line.split("│")[1:-1]])}
     assert rows["train"] == ["90 × 2, 3 labels"]
@@ -127,9 +116,9 @@ def test_the_tables_say_the_same(files: tuple[Path, Path], capsys: Capsys) -> No
 def test_the_largest_confusions_come_first(tmp_path: Path, capsys: Capsys) -> None:
     X, y = np.array([[0.0]] * 20 + [[9.0]] * 20), np.repeat(["a", "b"], 20)
     test_y = ["a"] * 3 + ["b"] * 2 + ["a"] * 4 + ["b"] * 6  # 5 points at 0, 10 at 9
-    file = saved(tmp_path, "points.npz", X=X, y=y, X_test=[[0.0]] * 5 + [[9.0]] * 10, y_test=test_y)
+    file = saved(tmp_path / "points.npz", X=X, y=y, X_test=[[0.0]] * 5 + [[9.0]] * 10, y_test=test_y)
     linear = ("--sizes", "linear", "--learning-rate", 0.1, "--max-rounds", 2)
-    found = told(capsys, file, *linear, "--seeds", 2)
+    found = answer(capsys, "classify", file, *linear, "--seeds", 2)
     assert found["confusions"] == [
         {"label": "a", "taken_for": "b", "points": 4.0, "share": pytest.approx(4 / 7)},
         {"label": "b", "taken_for": "a", "points": 2.0, "share": 0.25},
@@ -141,7 +130,7 @@ def test_the_largest_confusions_come_first(tmp_path: Path, capsys: Capsys) -> No
 
 def test_labels_that_train_lacks_are_named(tmp_path: Path, capsys: Capsys) -> None:
     train = blobs()
-    file = saved(tmp_path, "p.npz", X=train["X"], y=train["y"], X_test=train["X"][:4], y_test=["x", "y", "new", "new"])
+    file = saved(tmp_path / "p.npz", X=train["X"], y=train["y"], X_test=train["X"][:4], y_test=["x", "y", "new", "new"])
     out, err = run(capsys, "classify", file, *FAST, "--json")
     assert json.loads(out)["unseen"] == {"new": 2}
     assert "2 test points have labels that no training point has, and count as wrong: new (2)" in err
@@ -171,11 +160,11 @@ def test_without_points_to_predict_it_is_refused(files: tuple[Path, Path], capsy
 def test_a_control_task_needs_the_words_of_both_sides(tmp_path: Path, capsys: Capsys) -> None:
     with_words = blobs()
     plain = {name: with_words[name] for name in ("X", "y")}
-    one, other = saved(tmp_path, "with.npz", **with_words), saved(tmp_path, "plain.npz", **plain)
+    one, other = saved(tmp_path / "with.npz", **with_words), saved(tmp_path / "plain.npz", **plain)
     message = "plain.npz does not say which word each row is; --control needs an array of strings `words`"
     assert_refused(capsys, message, "classify", other, "--test", one, "--control")
     assert_refused(capsys, message, "classify", one, "--test", other, "--control")
-    inside = saved(tmp_path, "both.npz", **with_words, X_test=plain["X"], y_test=plain["y"])
+    inside = saved(tmp_path / "both.npz", **with_words, X_test=plain["X"], y_test=plain["y"])
     assert_refused(capsys, "X_test of", "classify", inside, "--control")
 
 
@@ -204,7 +193,7 @@ def test_unfit_options_are_one_line_and_exit_code_two(
 
 def test_unfit_files_are_one_line_and_exit_code_two(files: tuple[Path, Path], tmp_path: Path, capsys: Capsys) -> None:
     assert_refused(capsys, "missing.npz does not exist", "classify", tmp_path / "missing.npz", "--test", files[1])
-    wide = saved(tmp_path, "wide.npz", X=[[0.0, 1.0, 2.0]], y=["x"])
+    wide = saved(tmp_path / "wide.npz", X=[[0.0, 1.0, 2.0]], y=["x"])
     assert_refused(capsys, "wide.npz has 3 columns; expected 2", "classify", files[0], "--test", wide)
 
 

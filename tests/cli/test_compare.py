@@ -1,6 +1,5 @@
 """`closerlook compare` on points, and on distances that `closerlook probe --json` wrote."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +7,7 @@ import pytest
 
 from closerlook.geometry import cluster, cluster_distances, label_distances, spatial_similarity
 from closerlook.representations.space import Space
-from tests.cli.console import assert_refused, run
+from tests.cli.console import answer, assert_refused, run, saved
 
 Capsys = pytest.CaptureFixture[str]
 NAMES = np.array(["p", "q", "r", "s", "t"])
@@ -21,24 +20,12 @@ def separable(seed: int, labels: int = 5) -> tuple[np.ndarray, np.ndarray]:
     return 20 * rng.normal(size=(labels, 3))[y] + rng.normal(size=(len(y), 3)), NAMES[y]
 
 
-def saved(file: Path, X: object, y: object) -> Path:
-    np.savez(file, X=np.asarray(X), y=np.asarray(y))
-    return file
-
-
-def told(capsys: Capsys, *arguments: object) -> dict[str, object]:
-    out, _ = run(capsys, "compare", *arguments, "--json")
-    assert out.count("\n") == 1
-    found: dict[str, object] = json.loads(out)
-    return found
-
-
 def test_the_similarity_is_that_of_the_library(tmp_path: Path, capsys: Capsys) -> None:
     a, b = separable(0), separable(1)
     tables = [label_distances(cluster_distances(X, cluster(X, y))) for X, y in (a, b)]
     expected = spatial_similarity(*tables, permutations=50, resamples=40, rng=7)
     options = ("--permutations", 50, "--resamples", 40, "--seed", 7)
-    found = told(capsys, saved(tmp_path / "a.npz", *a), saved(tmp_path / "b.npz", *b), *options)
+    found = answer(capsys, "compare", saved(tmp_path / "a.npz", *a), saved(tmp_path / "b.npz", *b), *options)
     assert found | expected.to_dict() == found
     assert (found["separable"], found["n_labels"], found["a"]["title"], found["seed"]) == (True, 5, "a.npz", 7)
 
@@ -59,7 +46,7 @@ def test_labels_are_matched_by_name_and_the_rest_is_listed(tmp_path: Path, capsy
         tmp_path / "b.npz"
     )
     kept = y != "t"
-    found = told(capsys, saved(tmp_path / "a.npz", X[kept], y[kept]), tmp_path / "b.npz")
+    found = answer(capsys, "compare", saved(tmp_path / "a.npz", X[kept], y[kept]), tmp_path / "b.npz")
     assert found["pearson"] == pytest.approx(1, abs=1e-5)
     assert (found["labels"], found["left_out_a"], found["left_out_b"]) == (["p", "q", "r", "s"], [], ["t"])
     assert "only in B" in run(capsys, "compare", tmp_path / "a.npz", tmp_path / "b.npz")[0]
@@ -69,9 +56,9 @@ def test_distances_that_probe_wrote_serve_as_well(tmp_path: Path, capsys: Capsys
     files = [saved(tmp_path / f"{seed}.npz", *separable(seed)) for seed in (0, 1)]
     for file in files:
         file.with_suffix(".json").write_text(run(capsys, "probe", file, "--json")[0])
-    expected = told(capsys, *files)
+    expected = answer(capsys, "compare", *files)
     for pair in ((files[0].with_suffix(".json"), files[1]), [file.with_suffix(".json") for file in files]):
-        found = told(capsys, *pair)
+        found = answer(capsys, "compare", *pair)
         assert found["pearson"] == expected["pearson"]
         assert found["p_value"] == expected["p_value"]
         assert found["a"]["title"] == "0.npz"
@@ -81,7 +68,7 @@ def test_labels_without_distances_are_listed(tmp_path: Path, capsys: Capsys) -> 
     X, y = separable(0)
     fewer = np.delete(np.arange(len(y)), np.flatnonzero(y == "s")[1:])
     file = saved(tmp_path / "a.npz", X[fewer], y[fewer])
-    found = told(capsys, file, saved(tmp_path / "b.npz", X, y), "--min-points", 2)
+    found = answer(capsys, "compare", file, saved(tmp_path / "b.npz", X, y), "--min-points", 2)
     assert (found["undefined"], found["a"]["left_out"]) == (["s"], {"s": 1})
     assert "without distances" in run(capsys, "compare", file, tmp_path / "b.npz", "--min-points", 2)[0]
 
@@ -90,7 +77,7 @@ def test_a_space_that_is_not_separable_is_marked(tmp_path: Path, capsys: Capsys)
     X, y = separable(0)
     mixed = np.random.default_rng(0).permutation(y)
     file = saved(tmp_path / "mixed.npz", X, mixed)
-    assert told(capsys, file, saved(tmp_path / "b.npz", X, y))["separable"] is False
+    assert answer(capsys, "compare", file, saved(tmp_path / "b.npz", X, y))["separable"] is False
     assert "not both: the paper defines" in run(capsys, "compare", file, tmp_path / "b.npz")[0]
 
 
@@ -103,7 +90,7 @@ def test_distances_measured_in_other_ways_are_pointed_out(tmp_path: Path, capsys
 
 def test_permutations_and_resamples_may_be_skipped(tmp_path: Path, capsys: Capsys) -> None:
     files = [saved(tmp_path / f"{seed}.npz", *separable(seed)) for seed in (0, 1)]
-    found = told(capsys, *files, "--permutations", 0, "--resamples", 0)
+    found = answer(capsys, "compare", *files, "--permutations", 0, "--resamples", 0)
     assert (found["p_value"], found["pearson_interval"]) == (None, [None, None])
     out, _ = run(capsys, "compare", *files, "--permutations", 0, "--resamples", 0)
     assert "nan" not in out

@@ -1,6 +1,5 @@
 """`closerlook describe` on one space, and on two side by side."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,7 @@ from closerlook.geometry import (
     separability,
     spatial_similarity,
 )
-from tests.cli.console import assert_refused, run
+from tests.cli.console import answer, assert_refused, run, saved
 
 Capsys = pytest.CaptureFixture[str]
 NAMES = np.array(["p", "q", "r", "s"])
@@ -29,21 +28,9 @@ def points(seed: int = 0, apart: float = 20.0, labels: int = 4, d: int = 3) -> t
     return apart * rng.normal(size=(labels, d))[y] + rng.normal(size=(len(y), d)), NAMES[y]
 
 
-def saved(file: Path, X: object, y: object) -> Path:
-    np.savez(file, X=np.asarray(X), y=np.asarray(y))
-    return file
-
-
-def told(capsys: Capsys, *arguments: object) -> dict[str, object]:
-    out, _ = run(capsys, "describe", *arguments, "--json")
-    assert out.count("\n") == 1
-    found: dict[str, object] = json.loads(out)
-    return found
-
-
 def test_the_panel_is_that_of_the_library(tmp_path: Path, capsys: Capsys) -> None:
     X, y = points(apart=1)
-    found = told(capsys, saved(tmp_path / "a.npz", X, y))
+    found = answer(capsys, "describe", saved(tmp_path / "a.npz", X, y))
     assert found["panel"] == pytest.approx(describe_space(X, y).flat())
     assert (found["title"], found["n"], found["d"], found["m"]) == ("a.npz", 32, 3, 4)
     assert found["n_clusters"] == cluster(X, y).n_clusters
@@ -67,7 +54,7 @@ def test_shuffled_labels_stand_beside(tmp_path: Path, capsys: Capsys) -> None:
     X, y = points()
     file = saved(tmp_path / "a.npz", X, y)
     expected = separability(X, y, shuffles=5, seed=3)
-    assert told(capsys, file, "--shuffles", 5, "--seed", 3)["separability"] == expected.to_dict()
+    assert answer(capsys, "describe", file, "--shuffles", 5, "--seed", 3)["separability"] == expected.to_dict()
     out, _ = run(capsys, "describe", file, "--shuffles", 5, "--seed", 3)
     assert f"{expected.separable.mean:.4g} ± {expected.separable.deviation:.3g}; p 0.167" in out
 
@@ -77,7 +64,7 @@ def test_two_spaces_of_the_same_rows(tmp_path: Path, capsys: Capsys) -> None:
     files = saved(tmp_path / "a.npz", A, y), saved(tmp_path / "b.npz", B, y)
     tables = [label_distances(cluster_distances(X, cluster(X, y))) for X in (A, B)]
     expected = spatial_similarity(*tables, permutations=9999, rng=0)
-    found = told(capsys, files[0], "--against", files[1])
+    found = answer(capsys, "describe", files[0], "--against", files[1])
     assert found["against"]["panel"] == pytest.approx(describe_space(B, y).flat())
     assert found["alikeness"] == pytest.approx(alikeness(A, B).to_dict())
     assert found["similarity"] == expected.to_dict()
@@ -94,7 +81,7 @@ def test_two_spaces_of_the_same_rows(tmp_path: Path, capsys: Capsys) -> None:
 def test_a_space_and_its_turned_copy_are_alike(tmp_path: Path, capsys: Capsys) -> None:
     X, y = points()
     files = saved(tmp_path / "a.npz", X, y), saved(tmp_path / "b.npz", 3 * X[:, ::-1] + 1, y)
-    found = told(capsys, files[0], "--against", files[1])
+    found = answer(capsys, "describe", files[0], "--against", files[1])
     assert [found["alikeness"][name] for name in ALIKE] == pytest.approx([1, 1, 1, 1], abs=1e-6)
     assert found["similarity"]["pearson"] == pytest.approx(1)
 
@@ -103,7 +90,7 @@ def test_other_rows_leave_alikeness_out(tmp_path: Path, capsys: Capsys) -> None:
     X, y = points()
     a = saved(tmp_path / "a.npz", X, y)
     for b in (saved(tmp_path / "b.npz", X[1:], y[1:]), saved(tmp_path / "c.npz", X[::-1], y[::-1])):
-        found = told(capsys, a, "--against", b)
+        found = answer(capsys, "describe", a, "--against", b)
         assert found["alikeness"] is None
         assert found["similarity"]["n_labels"] == 4
         assert "no alikeness of rows" in run(capsys, "describe", a, "--against", b)[1]
@@ -112,7 +99,7 @@ def test_other_rows_leave_alikeness_out(tmp_path: Path, capsys: Capsys) -> None:
 def test_two_labels_leave_the_similarity_out(tmp_path: Path, capsys: Capsys) -> None:
     X, y = points(labels=2)
     file = saved(tmp_path / "a.npz", X, y)
-    found = told(capsys, file, "--against", file)
+    found = answer(capsys, "describe", file, "--against", file)
     assert (found["similarity"], found["alikeness"]["n"]) == (None, 16)
     _, err = run(capsys, "describe", file, "--against", file)
     assert "no spatial similarity: 2 labels in common, expected at least 3" in err
@@ -120,7 +107,7 @@ def test_two_labels_leave_the_similarity_out(tmp_path: Path, capsys: Capsys) -> 
 
 def test_what_cannot_be_computed_is_said_so(tmp_path: Path, capsys: Capsys) -> None:
     file = saved(tmp_path / "a.npz", np.full((6, 2), 0.1), ["p", "q"] * 3)
-    assert told(capsys, file)["panel"]["two_nn"] is None
+    assert answer(capsys, "describe", file)["panel"]["two_nn"] is None
     out, _ = run(capsys, "describe", file)
     assert "undefined" in out
     assert "nan" not in out

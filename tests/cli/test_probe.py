@@ -11,25 +11,11 @@ import pytest
 
 from closerlook.geometry import Audit, cluster
 from closerlook.representations.space import Provenance, Space
-from tests.cli.console import assert_refused, run, shown_on_a_terminal
+from tests.cli.console import answer, assert_refused, run, saved, shown_on_a_terminal
 
 LINE = np.array([[0.0], [1.0], [2.0], [3.0], [4.0]])
 LINE_LABELS = np.array(["a", "a", "b", "a", "a"])
 Capsys = pytest.CaptureFixture[str]
-
-
-def saved(folder: Path, name: str = "points.npz", **arrays: object) -> Path:
-    np.savez(folder / name, **{key: np.asarray(value) for key, value in arrays.items()})
-    return folder / name
-
-
-def told(capsys: Capsys, *arguments: object) -> dict[str, object]:
-    """What `probe --json` says: one JSON object and nothing else on standard output."""
-    out, _ = run(capsys, "probe", *arguments, "--json")
-    assert out.count("\n") == 1
-    assert "NaN" not in out
-    found: dict[str, object] = json.loads(out)
-    return found
 
 
 def blobs(n: int = 90, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -40,7 +26,7 @@ def blobs(n: int = 90, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_points_on_a_line_worked_by_hand(tmp_path: Path, capsys: Capsys) -> None:
-    found = told(capsys, saved(tmp_path, X=LINE, y=LINE_LABELS), "--audit")
+    found = answer(capsys, "probe", saved(tmp_path / "points.npz", X=LINE, y=LINE_LABELS), "--audit")
     assert (found["n_clusters"], found["n_labels"], found["is_linear"]) == (3, 2, False)
     assert (found["n_conflicts"], found["n_undecided"]) == (0, 0)
     assert found["assignments"] == [0, 0, 1, 2, 2]
@@ -60,7 +46,7 @@ def test_points_on_a_line_worked_by_hand(tmp_path: Path, capsys: Capsys) -> None
 
 
 def test_the_tables_say_the_same(tmp_path: Path, capsys: Capsys) -> None:
-    out, err = run(capsys, "probe", saved(tmp_path, X=LINE, y=LINE_LABELS), "--audit")
+    out, err = run(capsys, "probe", saved(tmp_path / "points.npz", X=LINE, y=LINE_LABELS), "--audit")
     rows = {cells[0]: cells[1:] for line in out.splitlines() if (cells := [c.strip() for c in line.split("│")[1:-1]])}
     assert rows["clusters"] == ["3"]
     assert rows["linear"] == ["no"]
@@ -76,7 +62,7 @@ def test_the_tables_say_the_same(tmp_path: Path, capsys: Capsys) -> None:
 
 def test_the_clusters_are_those_of_the_library(tmp_path: Path, capsys: Capsys) -> None:
     X, y = blobs()
-    found = told(capsys, saved(tmp_path, X=X, y=y), "--threads", 1)
+    found = answer(capsys, "probe", saved(tmp_path / "points.npz", X=X, y=y), "--threads", 1)
     assert found["assignments"] == cluster(X, y).assignments.tolist()
     assert 1 < len(found["blockers"]) <= 10
 
@@ -91,19 +77,25 @@ def test_the_clusters_are_those_of_the_library(tmp_path: Path, capsys: Capsys) -
     ],
 )
 def test_labels_may_be_numbers(tmp_path: Path, capsys: Capsys, labels: list[object], names: list[str]) -> None:
-    found = told(capsys, saved(tmp_path, X=LINE, y=labels))
+    found = answer(capsys, "probe", saved(tmp_path / "points.npz", X=LINE, y=labels))
     assert found["labels"] == names
     assert found["n_clusters"] == 3
 
 
 def test_plain_arrays_keep_their_precision(tmp_path: Path, capsys: Capsys) -> None:
     X = np.array([[1.0], [1.0 + 1e-12], [2.0]])  # one number in float32
-    found = told(capsys, saved(tmp_path, X=X, y=["a", "b", "b"]), "--tau", 1e-13)
+    found = answer(capsys, "probe", saved(tmp_path / "points.npz", X=X, y=["a", "b", "b"]), "--tau", 1e-13)
     assert (found["n_conflicts"], found["is_linear"]) == (0, True)
 
 
 def test_held_out_points_in_the_same_file_are_predicted(tmp_path: Path, capsys: Capsys) -> None:
-    file = saved(tmp_path, X=LINE, y=LINE_LABELS, X_test=[[0.5], [2.1], [9.0], [2.0]], y_test=["a", "b", "b", "new"])
+    file = saved(
+        tmp_path / "points.npz",
+        X=LINE,
+        y=LINE_LABELS,
+        X_test=[[0.5], [2.1], [9.0], [2.0]],
+        y_test=["a", "b", "b", "new"],
+    )
     out, err = run(capsys, "probe", file, "--json")
     found = json.loads(out)
     assert (found["test_accuracy"], found["n_test"]) == (0.5, 4)
@@ -117,7 +109,7 @@ def test_train_and_test_agree_on_labels_by_name(tmp_path: Path, capsys: Capsys) 
     X = LINE.astype(np.float32)
     Space(X, np.array([0, 0, 1, 0, 0], dtype=np.int32), ("a", "b")).save(tmp_path / "train.npz")
     Space(X, np.array([2, 2, 0, 2, 2], dtype=np.int32), ("b", "c", "a")).save(tmp_path / "test.safetensors")
-    found = told(capsys, tmp_path / "train.npz", "--test", tmp_path / "test.safetensors")
+    found = answer(capsys, "probe", tmp_path / "train.npz", "--test", tmp_path / "test.safetensors")
     assert found["test_accuracy"] == 1.0
 
 
@@ -127,7 +119,7 @@ def test_a_saved_space_shows_its_description(tmp_path: Path, capsys: Capsys) -> 
     for layer, name in ((2, "train.npz"), (1, "other.npz")):
         described = Provenance(**made.to_dict() | {"layer": layer})
         Space(LINE.astype(np.float32), codes, ("a", "b"), described).save(tmp_path / name)
-    found = told(capsys, tmp_path / "train.npz")
+    found = answer(capsys, "probe", tmp_path / "train.npz")
     assert found["title"] == "bert-tiny · toy/train · layer 2 · mean"
     assert found["provenance"]["layer"] == 2
     _, err = run(capsys, "probe", tmp_path / "train.npz", "--test", tmp_path / "other.npz")
@@ -144,24 +136,26 @@ def directprobe_folder(folder: Path, layers: tuple[int, ...]) -> Path:
 
 
 def test_a_directprobe_folder_brings_its_test_split_along(tmp_path: Path, capsys: Capsys) -> None:
-    found = told(capsys, directprobe_folder(tmp_path / "folder", (0,)))
+    found = answer(capsys, "probe", directprobe_folder(tmp_path / "folder", (0,)))
     assert (found["n_clusters"], found["n_test"], found["test_accuracy"]) == (3, 5, 1.0)
 
 
 def test_one_layer_of_a_directprobe_folder_is_named_by_its_file(tmp_path: Path, capsys: Capsys) -> None:
     folder = directprobe_folder(tmp_path / "folder", (0, 3))
     assert_refused(capsys, "embeddings/layers/train/0.txt, embeddings/layers/train/3.txt); say which", "probe", folder)
-    found = told(capsys, folder / "embeddings" / "layers" / "train" / "3.txt")
+    found = answer(capsys, "probe", folder / "embeddings" / "layers" / "train" / "3.txt")
     assert (found["n_clusters"], found["n_test"], found["provenance"]["layer"]) == (3, 5, 3)
     assert found["radius"] == pytest.approx(4 * 2**0.5)
-    other = told(capsys, folder / "embeddings/layers/test/0.txt", "--test", folder / "embeddings/layers/train/0.txt")
+    other = answer(
+        capsys, "probe", folder / "embeddings/layers/test/0.txt", "--test", folder / "embeddings/layers/train/0.txt"
+    )
     assert (other["provenance"]["split"], other["test"]["title"]) == ("test", "0.txt")
 
 
 def test_a_directprobe_folder_as_test_gives_its_test_split(tmp_path: Path, capsys: Capsys) -> None:
     folder = directprobe_folder(tmp_path / "folder", (0,))
     (folder / "entities" / "train.txt").unlink()
-    found = told(capsys, saved(tmp_path, X=LINE, y=LINE_LABELS), "--test", folder)
+    found = answer(capsys, "probe", saved(tmp_path / "points.npz", X=LINE, y=LINE_LABELS), "--test", folder)
     assert (found["n_test"], found["test_accuracy"]) == (5, 1.0)
 
 
@@ -178,16 +172,16 @@ def test_interrupting_says_that_nothing_was_kept(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("closerlook.geometry.cluster", interrupted)
-    _, err = run(capsys, "probe", saved(tmp_path, X=LINE, y=LINE_LABELS), code=130)
+    _, err = run(capsys, "probe", saved(tmp_path / "points.npz", X=LINE, y=LINE_LABELS), code=130)
     assert err.splitlines()[-1] == "closerlook: interrupted; nothing was kept"
 
 
 def test_min_points_and_statistic_are_used_and_what_is_left_out_is_listed(tmp_path: Path, capsys: Capsys) -> None:
-    file = saved(tmp_path, X=[*LINE.tolist(), [9.0]], y=[*LINE_LABELS, "c"])
-    assert told(capsys, file)["label_distances"]["values"][0][2] == pytest.approx(6.5, rel=1e-5)
-    least = told(capsys, file, "--statistic", "min")["label_distances"]
+    file = saved(tmp_path / "points.npz", X=[*LINE.tolist(), [9.0]], y=[*LINE_LABELS, "c"])
+    assert answer(capsys, "probe", file)["label_distances"]["values"][0][2] == pytest.approx(6.5, rel=1e-5)
+    least = answer(capsys, "probe", file, "--statistic", "min")["label_distances"]
     assert (least["statistic"], round(least["values"][0][2], 4)) == ("min", 5)
-    without = told(capsys, file, "--min-points", 2)
+    without = answer(capsys, "probe", file, "--min-points", 2)
     assert without["label_distances"]["left_out"] == {"b": 1, "c": 1}
     assert without["minimum_distances"] == {"a": None, "b": None, "c": None}
     out, _ = run(capsys, "probe", file, "--min-points", 2)
@@ -195,21 +189,23 @@ def test_min_points_and_statistic_are_used_and_what_is_left_out_is_listed(tmp_pa
 
 
 def test_distances_may_be_left_out(tmp_path: Path, capsys: Capsys) -> None:
-    file = saved(tmp_path, X=LINE, y=LINE_LABELS)
-    found = told(capsys, file, "--no-distances")
+    file = saved(tmp_path / "points.npz", X=LINE, y=LINE_LABELS)
+    found = answer(capsys, "probe", file, "--no-distances")
     assert (found["label_distances"], found["inside"], found["n_clusters"]) == (None, None, 3)
     assert "nearest label" not in run(capsys, "probe", file, "--no-distances")[0]
 
 
 def test_conflicts_are_counted_and_named(tmp_path: Path, capsys: Capsys) -> None:
-    found = told(capsys, saved(tmp_path, X=[[0.0], [0.0], [1.0]], y=["a", "b", "a"]), "--audit")
+    found = answer(
+        capsys, "probe", saved(tmp_path / "points.npz", X=[[0.0], [0.0], [1.0]], y=["a", "b", "a"]), "--audit"
+    )
     assert (found["n_conflicts"], found["conflicts"], found["n_clusters"]) == (2, [0, 1], 3)
     assert found["audit"]["clean"]
 
 
 @pytest.mark.parametrize(("X", "y"), [(LINE, ["a"] * 5), ([[1.0, 2.0]], ["a"]), ([[1.0], [1.0]], ["a", "a"])])
 def test_a_single_label_is_one_cluster(tmp_path: Path, capsys: Capsys, X: object, y: object) -> None:
-    found = told(capsys, saved(tmp_path, X=X, y=y), "--audit")
+    found = answer(capsys, "probe", saved(tmp_path / "points.npz", X=X, y=y), "--audit")
     assert (found["n_clusters"], found["is_linear"], found["minimum_distances"]) == (1, True, {"a": None})
     run(capsys, "probe", tmp_path / "points.npz")
 
@@ -218,7 +214,7 @@ def test_an_audit_that_fails_is_exit_code_one_and_names_the_first_problem(
     tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("closerlook.geometry.audit", lambda *_, **__: Audit(1, 0, 0, ("clusters 0 and 1 meet", "more")))
-    out, err = run(capsys, "probe", saved(tmp_path, X=LINE, y=LINE_LABELS), "--audit", "--json", code=1)
+    out, err = run(capsys, "probe", saved(tmp_path / "points.npz", X=LINE, y=LINE_LABELS), "--audit", "--json", code=1)
     assert json.loads(out)["audit"]["clean"] is False
     assert "closerlook: the audit found 2 problems, the first: clusters 0 and 1 meet" in err.splitlines()[-1]
 
@@ -250,7 +246,7 @@ def test_an_audit_that_fails_is_exit_code_one_and_names_the_first_problem(
 def test_unfit_arrays_are_one_line_and_exit_code_two(
     tmp_path: Path, capsys: Capsys, arrays: dict[str, object], message: str
 ) -> None:
-    assert_refused(capsys, message, "probe", saved(tmp_path, **arrays), "--json")
+    assert_refused(capsys, message, "probe", saved(tmp_path / "points.npz", **arrays), "--json")
 
 
 @pytest.mark.parametrize(
@@ -281,7 +277,10 @@ def test_an_empty_folder_and_a_split_that_is_not_there_are_refused(tmp_path: Pat
 
 
 def test_test_points_of_other_columns_are_refused(tmp_path: Path, capsys: Capsys) -> None:
-    file, other = saved(tmp_path, X=LINE, y=LINE_LABELS), saved(tmp_path, "two.npz", X=[[0.0, 1.0]], y=["a"])
+    file, other = (
+        saved(tmp_path / "points.npz", X=LINE, y=LINE_LABELS),
+        saved(tmp_path / "two.npz", X=[[0.0, 1.0]], y=["a"]),
+    )
     assert_refused(capsys, "two.npz has 2 columns; expected 1, as points.npz has", "probe", file, "--test", other)
 
 
@@ -298,11 +297,11 @@ def test_test_points_of_other_columns_are_refused(tmp_path: Path, capsys: Capsys
 def test_unfit_options_are_one_line_and_exit_code_two(
     tmp_path: Path, capsys: Capsys, options: tuple[object, ...], message: str
 ) -> None:
-    assert_refused(capsys, message, "probe", saved(tmp_path, X=LINE, y=LINE_LABELS), *options)
+    assert_refused(capsys, message, "probe", saved(tmp_path / "points.npz", X=LINE, y=LINE_LABELS), *options)
 
 
 def test_neither_torch_nor_scikit_learn_is_loaded(tmp_path: Path) -> None:
-    file = saved(tmp_path, X=LINE, y=LINE_LABELS)
+    file = saved(tmp_path / "points.npz", X=LINE, y=LINE_LABELS)
     code = (
         "import sys\nfrom closerlook.cli import main\n"
         f"try: main(['probe', {str(file)!r}])\nexcept SystemExit: pass\n"
@@ -326,10 +325,10 @@ def test_progress_is_shown_only_where_a_stage_takes_long() -> None:
 
 def test_words_stand_beside_the_rows_of_blockers(tmp_path: Path, capsys: Capsys) -> None:
     words = ["bank", "river", "shore", "loan", "loan"]
-    file = saved(tmp_path, X=LINE, y=LINE_LABELS, words=words)
-    (blocker,) = told(capsys, file)["blockers"]
+    file = saved(tmp_path / "points.npz", X=LINE, y=LINE_LABELS, words=words)
+    (blocker,) = answer(capsys, "probe", file)["blockers"]
     assert blocker["words"] == [words[row] for row in blocker["rows"]]
     assert (blocker["blocker_rows"], blocker["blocker_words"]) == ([2], ["shore"])
     assert "2: shore (1.00)" in run(capsys, "probe", file)[0]
-    (plain,) = told(capsys, saved(tmp_path, "plain.npz", X=LINE, y=LINE_LABELS))["blockers"]
+    (plain,) = answer(capsys, "probe", saved(tmp_path / "plain.npz", X=LINE, y=LINE_LABELS))["blockers"]
     assert (plain["words"], plain["blocker_words"]) == (None, None)

@@ -8,9 +8,10 @@ from typing import Any, get_args
 
 import pytest
 
-from closerlook.study.cells import Cell, Graph, Kind, Opened, add_run, expand, tune_cell
+from closerlook.study.cells import Cell, Kind, Opened, tune_cell
 from closerlook.study.estimate import Costs, estimate_cell
 from closerlook.study.foresight import _imagined, foresee, foresee_run, planned_steps
+from closerlook.study.graph import Graph, add_run, expand
 from closerlook.study.opening import open_plan
 from closerlook.study.study import Done, forecast
 from closerlook.study.work import read_result

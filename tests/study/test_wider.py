@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from closerlook.geometry import describe_space
-from closerlook.geometry.resampling import split_similarity
+from closerlook.geometry.halves import split_similarity
 from closerlook.representations.space import Provenance, Space
 from closerlook.study.measures import Row
 from closerlook.study.wider import alike_rows, halves_rows, null_rows, panel_rows

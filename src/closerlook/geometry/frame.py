@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -187,3 +188,10 @@ def blocks(points: Floats) -> list[Floats]:
 def longest(points: Floats) -> float:
     """The length of the longest row, rounded up."""
     return max(float(np.sqrt(np.einsum("ij,ij->i", block, block).max())) for block in blocks(points)) * (1 + 1e-9)
+
+
+def plain(value: Any) -> Any:
+    """A value for JSON: tuples and lists are lists, NaN is None."""
+    if isinstance(value, tuple | list):
+        return [plain(part) for part in value]
+    return None if isinstance(value, float) and math.isnan(value) else value

@@ -1,4 +1,4 @@
-"""How sure the distances are: halves of the examples, parts compared with one another, and p-values for many labels.
+"""How sure the distances are: halves of the examples, and p-values for many labels.
 
 Distances of hulls are extremes: on Gaussian labels (2 to 50 dimensions, 8 to 200 rows a label) a bootstrap of the rows
 finds 0.6 to 0.8 of their deviation, and its 95% intervals hold the expected value seven or eight times in ten. Halves
@@ -11,27 +11,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import false_discovery_control, rankdata
+from scipy.stats import false_discovery_control
 from scipy.stats import t as student
 
 from closerlook.errors import InputError
-from closerlook.geometry.clusters import Clustering, cluster
-from closerlook.geometry.distances import (
-    LabelDistances,
-    PlacedClusters,
-    Statistic,
-    cluster_distances,
-    label_distances,
-)
-from closerlook.geometry.frame import Floats, Integers, Label, as_labels, as_points
-from closerlook.geometry.hulls import TAU
+from closerlook.geometry.clusters import Clustering
+from closerlook.geometry.distances import PlacedClusters, Statistic, label_distances
+from closerlook.geometry.frame import Floats, Integers, Label, plain
 from closerlook.geometry.kernels import Progress
-from closerlook.geometry.similarity import spatial_similarity
 
 Method = Literal["holm", "fdr"]
 
@@ -79,8 +71,8 @@ class Resampled:
             "min_points": self.min_points,
             "seed": self.seed,
             "resamples": self.resamples,
-            "minimum": _plain(self.minimum().tolist()),
-            "mean_minimum": _plain(self.mean_minimum().tolist()),
+            "minimum": plain(self.minimum().tolist()),
+            "mean_minimum": plain(self.mean_minimum().tolist()),
         }
 
 
@@ -106,8 +98,8 @@ def resample_distances(
     >>> found.values.shape, bool((found.minimum() >= [2.0, 2.0, 5.0]).all())
     ((4, 3, 3), True)
     """
-    _at_least("resamples", resamples, 0)
-    _at_least("min_points", min_points, 1)
+    at_least("resamples", resamples, 0)
+    at_least("min_points", min_points, 1)
     codes = clustering.cluster_codes[clustering.assignments]
     placed = PlacedClusters(X, clustering, min_points=min_points, threads=threads)
     values = np.empty((resamples, clustering.n_labels, clustering.n_labels))
@@ -128,7 +120,7 @@ def draw(codes: Integers, *, seed: int, replicate: int) -> NDArray[np.bool_]:
     """
     rng = np.random.default_rng([seed, 7, replicate // 2])
     drawn = np.zeros(len(codes), dtype=bool)
-    for rows in _rows_of(codes):
+    for rows in rows_of(codes):
         shuffled, middle = rng.permutation(rows), (len(rows) + int(rng.integers(2))) // 2
         drawn[shuffled[middle:] if replicate % 2 else shuffled[:middle]] = True
         if len(rows) == 1:
@@ -169,7 +161,7 @@ def bias(value: float, replicates: ArrayLike) -> float:
     >>> bias(1.0, [2.0, 3.0, 4.0])
     2.0
     """
-    found = _finite(replicates)
+    found = finite(replicates)
     return float(found.mean() - value) if len(found) else math.nan
 
 
@@ -233,102 +225,6 @@ def adjust(p_values: ArrayLike, method: Method = "holm") -> Floats:
     return adjusted
 
 
-# --- Split halves ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class SplitSimilarity:
-    """The spatial similarity of parts of one space: what train and test may show at best.
-
-    values: one for each repeat of two halves, or one for each fold and repeat; NaN where fewer than 3 labels are in
-    both parts. mean: over those that are not; low, high: the smallest and the largest, NaN with fewer than 3. few:
-    labels of fewer rows than folds, which some parts lack.
-    """
-
-    values: tuple[float, ...]
-    mean: float
-    low: float
-    high: float
-    few: tuple[Label, ...]
-    folds: int
-    repeats: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """By name, for JSON: NaN is None, tuples are lists."""
-        return {key: _plain(value) for key, value in asdict(self).items()}
-
-
-def split_similarity(
-    X: ArrayLike,
-    y: ArrayLike,
-    *,
-    folds: int = 2,
-    repeats: int = 1,
-    seed: int = 0,
-    tau: float = TAU,
-    min_points: int = 1,
-    statistic: Statistic = "mean",
-    threads: int | None = None,
-    progress: Progress | None = None,
-) -> SplitSimilarity:
-    """How alike parts of a space place the labels: one half with the other, or each fold with the rest.
-
-    Each label's rows are shuffled and dealt out; every part is clustered on its own.
-
-    >>> rng = np.random.default_rng(0)
-    >>> y = np.arange(80) % 4
-    >>> found = split_similarity(rng.normal(size=(80, 2)) + 9 * np.array([[0, 0], [1, 0], [3, 0], [9, 0]])[y], y)
-    >>> found.mean > 0.99, len(found.values), found.few
-    (True, 1, ())
-    """
-    _at_least("folds", folds, 2)
-    _at_least("repeats", repeats, 1)
-    points = as_points(X)
-    labels, codes = as_labels(y, len(points))
-    names = np.array(labels)[codes]
-
-    def distances(rows: NDArray[np.bool_]) -> LabelDistances:
-        found = cluster(points[rows], names[rows], tau=tau, threads=threads)
-        apart = cluster_distances(points[rows], found, min_points=min_points, threads=threads)
-        return label_distances(apart, statistic=statistic)
-
-    values = []
-    for repeat in range(repeats):
-        part = deal(codes, folds, np.random.default_rng([seed, 8, repeat]))
-        for fold in range(folds if folds > 2 else 1):
-            values.append(_similarity(distances(part == fold), distances(part != fold)))
-            if progress:
-                progress(len(values), repeats * (folds if folds > 2 else 1))
-    known = _finite(values)
-    low, high = (float(known.min()), float(known.max())) if len(known) >= 3 else (math.nan, math.nan)
-    few = tuple(label for label, count in zip(labels, np.bincount(codes), strict=True) if count < folds)
-    return SplitSimilarity(
-        tuple(values), float(known.mean()) if len(known) else math.nan, low, high, few, folds, repeats
-    )
-
-
-def deal(codes: Integers, folds: int, rng: np.random.Generator) -> Integers:
-    """(n,) the part of each row: each label's rows, shuffled, go to the parts in turn.
-
-    The next label goes on where the last one stopped, so that parts are of equal size, within one row.
-    """
-    part = np.empty(len(codes), np.int64)
-    order = np.concatenate([rng.permutation(rows) for rows in _rows_of(codes)])
-    part[order] = np.arange(len(codes)) % folds
-    return part
-
-
-def _similarity(a: LabelDistances, b: LabelDistances) -> float:
-    """The Pearson correlation of two tables; NaN with fewer than 3 labels in both."""
-    known = [{label for label, other, _ in one.nearest() if other is not None} for one in (a, b)]
-    if len(known[0] & known[1]) < 3:
-        return math.nan
-    return spatial_similarity(a, b, permutations=0, resamples=0).pearson
-
-
-# --- Labels of few rows, and what split halves foresee ---------------------------------------------------------------
-
-
 def few_points(labels: Sequence[Label], counts: ArrayLike, d: int, *, least: int = 5) -> dict[Label, str]:
     """The labels of fewer than `least` rows, each with the reason to doubt its distances; none is dropped.
 
@@ -345,72 +241,6 @@ def few_points(labels: Sequence[Label], counts: ArrayLike, d: int, *, least: int
     }
 
 
-@dataclass(frozen=True)
-class Prediction:
-    """How well one number of each cell of a study foretells another.
-
-    n: cells that have both. difference: the mean absolute difference. error: the root mean square error of a line
-    through all cells but the one that it predicts; baseline: that of the mean of all but it. spearman_interval: over
-    cells drawn again. What cannot be computed is NaN; with fewer than 3 cells, all but `difference`.
-    """
-
-    n: int
-    pearson: float
-    spearman: float
-    spearman_interval: tuple[float, float]
-    difference: float
-    error: float
-    baseline: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """By name, for JSON: NaN is None, tuples are lists."""
-        return {key: _plain(value) for key, value in asdict(self).items()}
-
-
-def predictiveness(foreseen: ArrayLike, actual: ArrayLike, *, resamples: int = 2000, seed: int = 0) -> Prediction:
-    """How well `foreseen` (of split halves, say) predicts `actual` (of train and test) over the cells of a study.
-
-    >>> found = predictiveness([0.1, 0.4, 0.6, 0.9], [0.2, 0.5, 0.7, 1.0])
-    >>> round(found.pearson, 6), round(found.difference, 6), round(found.error, 6), found.n
-    (1.0, 0.1, 0.0, 4)
-    """
-    x, y = np.asarray(foreseen, dtype=np.float64), np.asarray(actual, dtype=np.float64)
-    if x.shape != y.shape or x.ndim != 1:
-        raise InputError(
-            f"foreseen has shape {x.shape} and actual {y.shape}; expected one number of both for each cell"
-        )
-    x, y = x[~np.isnan(x + y)], y[~np.isnan(x + y)]
-    n = len(x)
-    difference = float(np.abs(x - y).mean()) if n else math.nan
-    if n < 3:
-        return Prediction(n, math.nan, math.nan, (math.nan, math.nan), difference, math.nan, math.nan)
-    rng = np.random.default_rng([seed, 9])
-    draws = rng.integers(n, size=(resamples, n))
-    ranks = zip(rankdata(x[draws], axis=1), rankdata(y[draws], axis=1), strict=True)
-    drawn = _finite([_correlation(one, other) for one, other in ranks])
-    ends = np.quantile(drawn, [0.025, 0.975]).tolist() if len(drawn) > resamples / 2 else [math.nan] * 2
-    return Prediction(
-        n,
-        _correlation(x, y),
-        _correlation(rankdata(x), rankdata(y)),
-        (ends[0], ends[1]),
-        difference,
-        _left_out_error(x, y),
-        float(np.sqrt(np.mean((y - y.mean()) ** 2)) * n / (n - 1)),
-    )
-
-
-def _left_out_error(x: Floats, y: Floats) -> float:
-    """The root mean square error of least-squares lines, each predicting the point that it was not fitted to."""
-    dx = x - x.mean()
-    square = float(dx @ dx)
-    leverage = 1 / len(x) + dx**2 / square if square > 0 else np.ones(len(x))
-    if leverage.max() > 1 - 1e-9:  # without this point the others have one x: no line
-        return math.nan
-    residual = y - y.mean() - dx * (dx @ y) / square
-    return float(np.sqrt(np.mean((residual / (1 - leverage)) ** 2)))
-
-
 # --- Small mathematics -----------------------------------------------------------------------------------------------
 
 
@@ -424,7 +254,7 @@ def _deviation(replicates: Floats) -> tuple[Floats, Integers]:
     return np.sqrt(_nan_mean(squares, axis=0)), (~np.isnan(squares)).sum(axis=0)
 
 
-def _rows_of(codes: Integers) -> list[Integers]:
+def rows_of(codes: Integers) -> list[Integers]:
     """The rows of each label, ascending."""
     return np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
 
@@ -435,10 +265,10 @@ def _pearson_of_tables(a: Floats, b: Floats) -> float:
     there = ~np.isnan(a[i, j] + b[i, j])
     if there.sum() < 3:  # fewer labels than 3 have fewer pairs
         return math.nan
-    return _correlation(a[i, j][there], b[i, j][there])
+    return correlation(a[i, j][there], b[i, j][there])
 
 
-def _correlation(x: Floats, y: Floats) -> float:
+def correlation(x: Floats, y: Floats) -> float:
     """Pearson's; NaN where a side is constant, up to rounding."""
     dx, dy = x - x.mean(), y - y.mean()
     if min(np.ptp(x) / (np.abs(x).max() or 1.0), np.ptp(y) / (np.abs(y).max() or 1.0)) <= 1e-12:
@@ -453,17 +283,13 @@ def _nan_mean(values: Floats, axis: int) -> Floats:
     return np.asarray(np.nansum(values, axis=axis) / np.where(count > 0, count, np.nan))
 
 
-def _finite(values: ArrayLike) -> Floats:
+def finite(values: ArrayLike) -> Floats:
+    """Those that are numbers, in a row."""
     array = np.asarray(values, dtype=np.float64).ravel()
     return array[np.isfinite(array)]
 
 
-def _at_least(name: str, value: int, least: int) -> None:
+def at_least(name: str, value: int, least: int) -> None:
+    """Refuse an option below its least value."""
     if value < least:
         raise InputError(f"{name} is {value}; expected at least {least}")
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple | list):
-        return [_plain(part) for part in value]
-    return None if isinstance(value, float) and math.isnan(value) else value

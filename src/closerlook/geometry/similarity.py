@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from closerlook.errors import InputError
+from closerlook.geometry.frame import plain
 
 Label = str | int
 Floats = NDArray[np.float64]
@@ -82,7 +83,7 @@ class Similarity:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields and `n_labels` as plain values, for JSON: NaN is None, tuples are lists."""
-        return {key: _plain(value) for key, value in asdict(self).items()} | {"n_labels": self.n_labels}
+        return {key: plain(value) for key, value in asdict(self).items()} | {"n_labels": self.n_labels}
 
 
 def spatial_similarity(
@@ -394,9 +395,3 @@ def _both(left: bool | None, right: bool | None) -> bool | None:
     if left is False or right is False:
         return False
     return None if left is None or right is None else True
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [_plain(part) for part in value]
-    return None if isinstance(value, float) and math.isnan(value) else value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from closerlook.geometry.resampling import Prediction, predictiveness
+from closerlook.geometry.halves import Prediction, predictiveness
 from closerlook.report.tables import Column, Measured, Table, Value, show_number
 from closerlook.study.readings import Results
 

@@ -28,6 +28,11 @@ class Measured:
     chance_sd: float | None = None
     against: float | None = None
 
+    @property
+    def bounds(self) -> tuple[float | None, float | None]:
+        """Where a line through the value ends: its standard deviation to both sides, else its interval."""
+        return (self.low, self.high) if self.sd is None else (self.value - self.sd, self.value + self.sd)
+
     def scaled(self, factor: float) -> Measured:
         """The same in another unit."""
         parts = (self.sd, self.low, self.high, self.chance, self.chance_sd, self.against)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from closerlook.study.cells import Finished, Graph, Opened, Run, add_run, expand
+from closerlook.study.cells import Opened
+from closerlook.study.graph import Finished, Graph, Run, add_run, expand
 from closerlook.tasks.task import Task
 from closerlook.tuning.schedule import snapshot_steps
 from closerlook.tuning.settings import Settings

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from closerlook.errors import InputError
 from closerlook.representations.atomic import replacing
-from closerlook.study.cells import Graph, Opened, Use
+from closerlook.study.cells import Opened, Use
+from closerlook.study.graph import Graph
 from closerlook.study.work import read_result
 from closerlook.version import __version__
 

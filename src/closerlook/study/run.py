@@ -16,10 +16,11 @@ import filelock
 
 from closerlook.errors import InputError, WorkError
 from closerlook.representations.atomic import PART, replacing
-from closerlook.study.cells import Cell, Graph, Opened, expand, grow
+from closerlook.study.cells import Cell, Opened
 from closerlook.study.engines import Engine
 from closerlook.study.estimate import Costs
 from closerlook.study.foresight import foresee_run
+from closerlook.study.graph import Graph, expand, grow
 from closerlook.study.work import CELLS, Ended, is_finished, read_result, result_path
 
 FAILED = "failed"

@@ -8,9 +8,9 @@ import numpy as np
 
 from closerlook.geometry.alike import alikeness
 from closerlook.geometry.distances import Statistic
+from closerlook.geometry.halves import SplitSimilarity, split_similarity
 from closerlook.geometry.nulls import Null, cluster_nulls, separability
 from closerlook.geometry.panel import describe_space
-from closerlook.geometry.resampling import SplitSimilarity, split_similarity
 from closerlook.representations.space import Space
 from closerlook.study.measures import Row, row
 

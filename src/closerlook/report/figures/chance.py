@@ -91,7 +91,7 @@ def _beside(
 
 
 def _row(state: str, one: Measured, null: Measured | None, p: float | None) -> dict[str, Any]:
-    low, high = (one.low, one.high) if one.sd is None else (one.value - one.sd, one.value + one.sd)
+    low, high = one.bounds
     row: dict[str, Any] = {"state": state, "value": one.value, "low": low, "high": high, "p": p}
     if null is not None:
         reach = BAND * (null.sd or 0.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from closerlook.report.ends import ends
+from closerlook.report.ends import STATES, ends
 from closerlook.report.figures.figure import Figure, Layout
 from closerlook.report.figures.style import AFTER, BEFORE, PANEL, axis_width, charted, compact, shorten
 from closerlook.study.readings import Results
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 ROW = 34
 SPREAD = "± standard deviation of accuracy, 95% interval of similarity (standard deviation with several seeds)."
-STATES = ("before", "after")
 
 
 def accuracy_change(results: Results, encoder: str) -> Figure | None:
@@ -55,7 +54,7 @@ def change_data(results: Results, encoder: str, measures: dict[str, tuple[str, f
         for task in results.tasks:
             for state, one in zip(STATES, ends(results, measure, encoder, task, scale), strict=True):
                 if one is not None:
-                    low, high = (one.low, one.high) if one.sd is None else (one.value - one.sd, one.value + one.sd)
+                    low, high = one.bounds
                     rows.append(
                         {"measure": name, "task": task, "state": state, "value": one.value, "low": low, "high": high}
                     )
