@@ -93,6 +93,7 @@ def resample_distances(
     whole serve for every replicate, and those of fewer than min_points rows are left out of all. See `draw` for the
     rows, `interval` for what to do with the replicates.
 
+    >>> from closerlook.geometry.clusters import cluster
     >>> X, y = [[0.0], [1.0], [3.0], [4.0], [9.0]], ["a", "a", "b", "b", "c"]
     >>> found = resample_distances(X, cluster(X, y), resamples=4)
     >>> found.values.shape, bool((found.minimum() >= [2.0, 2.0, 5.0]).all())
