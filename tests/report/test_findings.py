@@ -79,6 +79,27 @@ def test_answers_say_why(found: list[Finding]) -> None:
     ] == "3 clusters for 3 labels from the start"
 
 
+def with_conflicts(*, before: float, after: float) -> Answer:
+    """What one fine-tuning says of finding 2: 3 labels, with 2 points at one place under two of them at both ends."""
+    table = made_up()
+    table.loc[table.measure == "n_labels", "value"] = 3.0
+    table.loc[table.measure == "n_conflicts", "value"] = 2.0
+    for end, value in ((table.step == 0, before), (table.step != 0, after)):
+        table.loc[end & (table.measure == "n_clusters"), "value"] = value
+    return judge(table)[1].answers[0]
+
+
+def test_points_in_conflict_are_no_evidence_against_gathering() -> None:
+    ready = with_conflicts(before=5, after=5)
+    assert (ready.holds, ready.why) == (
+        None,
+        "5 clusters for 3 labels and 2 points at places of two labels from the start",
+    )
+    assert with_conflicts(before=6, after=5).holds is True
+    assert with_conflicts(before=6, after=6).holds is False
+    assert with_conflicts(before=5, after=6).holds is False
+
+
 @pytest.mark.parametrize(
     ("speaks_for", "speaks_against", "verdict"),
     [

@@ -175,16 +175,17 @@ def gather(results: Results) -> Finding:
     fewer, _ = count_answers(answers)
     known = sum(count_answers(answers))
     ready = sum("ready" in one.signs for one in answers)
-    also = f"; {_spaces(ready)} one cluster for each label from the start and kept it" if ready else ""
+    also = f"; {_spaces(ready)} the fewest clusters there can be from the start and kept them" if ready else ""
     return _finding(
         2,
         "Points of the same label gather in few clusters",
         answers,
-        told=f"The number of clusters falls in {fewer} of {_times(known)} where a label has several clusters{also}"
+        told=f"The number of clusters falls in {fewer} of {_times(known)} where it can{also}"
         + _shuffled(results, [one.run for one in answers]),
         rule="For: at the last layer, train has fewer clusters at the end than at the start. Against: it has as many "
-        "or more. A space with one cluster for each label at both ends is as gathered as can be and says nothing.",
-        nothing="every space had one cluster for each label from the start, so there was nothing to gather"
+        "or more. A space that at both ends has one cluster for each label, and one for each point at the place of a "
+        "point of another label, which can never join its own, is as gathered as can be and says nothing.",
+        nothing="every space had the fewest clusters there can be from the start, so there was nothing to gather"
         if ready
         else "no cluster counts before and after a fine-tuning were measured",
     )
@@ -195,9 +196,12 @@ def _gathers(results: Results, run: Run) -> Answer:
     labels = results.before("n_labels", run.encoder, run.task) or results.after("n_labels", run)
     if before is None or after is None or labels is None:
         return Answer(run, None, "no cluster counts")
-    if before.value == after.value == labels.value:
-        told = f"{labels.value:.0f} clusters for {labels.value:.0f} labels from the start"
-        return Answer(run, None, told, frozenset({"ready"}))
+    conflicts = results.before("n_conflicts", run.encoder, run.task), results.after("n_conflicts", run)
+    alone = [0.0 if one is None else one.value for one in conflicts]
+    if before.value <= labels.value + alone[0] and after.value <= labels.value + alone[1]:
+        told = f"{before.value:.0f} clusters for {labels.value:.0f} labels"
+        told += f" and {alone[0]:.0f} points at places of two labels" if alone[0] else ""
+        return Answer(run, None, f"{told} from the start", frozenset({"ready"}))
     told = f"{before.value:.0f} clusters become {after.value:.0f}"
     return Answer(run, after.value < before.value, told + _shuffled(results, [run], " ({})"))
 
