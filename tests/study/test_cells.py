@@ -124,6 +124,11 @@ def test_the_cells_of_a_small_plan_are_these(tasks: Path, store: Path) -> None:
     }
 
 
+def test_points_are_compared_without_clusters(tasks: Path, store: Path) -> None:
+    graph = foresee(open_plan(small_plan(tasks, measures=["panel"]), store), lambda key: None)
+    assert kinds(graph) == {"extract": 1, "tune": 1, "panel": 4, "alike": 2}
+
+
 def test_step_zero_is_the_encoder_as_it_came_and_costs_nothing_more(tasks: Path, store: Path) -> None:
     opened = open_plan(small_plan(tasks), store)
     graph = foresee(opened, lambda key: None)

@@ -101,6 +101,9 @@ def test_a_plan_comes_back_from_what_it_writes(tasks: Path) -> None:
         ({"device": "gpu"}, "device: string should match pattern"),
         ({"cross": [{"tuned": "toy-question", "probed": "toy-pos"}]}, "cross names task 'toy-pos', which is not among"),
         ({"cross": [{"tuned": "toy-question", "probed": "toy-question"}]}, "cross pairs 'toy-question' with itself"),
+        ({"geometry": {"tau": 0}}, "geometry.tau: expected greater than 0 (0 arrived)"),
+        ({"uncertainty": {"resamples": 2}}, "uncertainty.resamples: expected greater than or equal to 4 (2 arrived)"),
+        ({"measures": ["uncertainty", "clusters"]}, "uncertainty gives intervals of distances and similarity, but"),
         ({"tuning": None, "cross": "all"}, "cross asks for fine-tuning on other tasks, but tuning is null"),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from closerlook.encoders.source import Facts, Source
 from closerlook.representations.extract import choose_layers
@@ -17,8 +17,11 @@ from closerlook.tuning.settings import Settings
 
 Kind = Literal["extract", "tune", "geometry", "classify", "compare", "paths", "panel", "nulls", "halves", "alike"]
 
-FORMAT = 2
-"""Goes into every key: raise it when a cell would come out differently from the same inputs."""
+FORMATS: dict[Kind, int] = {
+    **dict.fromkeys(get_args(Kind), 2),
+    **dict.fromkeys(("panel", "alike", "compare"), 3),
+}
+"""Go into the keys: raise that of a kind of cell when it would come out differently from the same inputs."""
 
 FROZEN = ""
 """Stands for the task of an encoder that was not fine-tuned."""
@@ -40,7 +43,7 @@ class Cell:
     key: str = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "key", content_key({"format": FORMAT, "kind": self.kind, **self.content}))
+        object.__setattr__(self, "key", content_key({"format": FORMATS[self.kind], "kind": self.kind, **self.content}))
 
 
 @dataclass(frozen=True)

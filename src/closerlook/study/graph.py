@@ -29,6 +29,9 @@ from closerlook.study.cells import (
 from closerlook.study.plan import Layers
 from closerlook.tuning.tuned import Snapshot, Tuned
 
+MEASURED = {"clusters", "distances", "similarity", "centroids"}
+"""What the cell that measures a space is for."""
+
 Run = tuple[str, str, int]
 """A fine-tuning: encoder and task as the plan names them, and seed."""
 
@@ -192,7 +195,7 @@ class _Spaces:
 
 @dataclass(frozen=True, eq=False)
 class _Measured:
-    """The space of train at one layer, and the key of the cell that measures it."""
+    """The space of train at one layer, and the key of the cell that measures it; empty where none does."""
 
     spaces: _Spaces
     task: str
@@ -264,7 +267,7 @@ def _add_end(study: Opened, graph: Graph, run: Run, end: _Measured) -> None:
 
 
 def _ask(spaces: _Spaces, task: str, layers: Sequence[int], *, whole: bool) -> dict[int, str]:
-    """Add the cells of one task at one point.
+    """Add the cells of one task at one point; those that measure train's space, by layer.
 
     whole: with every split, the classifier and, unless the encoder was tuned on another task, the wider panel; else
     train's space alone.
@@ -272,7 +275,7 @@ def _ask(spaces: _Spaces, task: str, layers: Sequence[int], *, whole: bool) -> d
     plan = spaces.study.plan
     wanted = set(plan.measures)
     measured: dict[int, str] = {}
-    if wanted & {"clusters", "distances", "similarity", "centroids"}:
+    if wanted & MEASURED:
         for layer in layers:
             measured[layer] = spaces.geometry(task, "train", layer, whole=whole)
             for split in plan.test_splits if whole else ():
@@ -280,6 +283,8 @@ def _ask(spaces: _Spaces, task: str, layers: Sequence[int], *, whole: bool) -> d
                 if plan.compare.train_test and "similarity" in wanted:
                     use = (spaces.place(task, "train", layer), f"train_{split}", "")
                     _compare(spaces.study, spaces.graph, (measured[layer], other), use)
+    elif "panel" in wanted and spaces.is_own(task):
+        measured = dict.fromkeys(layers, "")  # whose points are compared all the same
     if "classifier" in wanted and (whole or plan.classifier.at == "all"):
         for layer in sorted(spaces.chosen(plan.classifier.layers) & set(layers)):
             for split in plan.test_splits:
@@ -326,7 +331,7 @@ def _beside_random(end: _Measured) -> None:
     if name not in study.randoms or end.layer != facts.layers:
         return
     spaces = _as_it_came(study, end.spaces.graph, name)
-    key = spaces.geometry(end.task, "train", facts.layers, whole=False)
+    key = spaces.geometry(end.task, "train", facts.layers, whole=False) if end.key else ""
     other = _Measured(spaces, end.task, facts.layers, key)
     _beside(end, other, "random", encoder_name(study, name), points=not end.spaces.tuned_on)
 

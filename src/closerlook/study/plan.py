@@ -100,7 +100,7 @@ class Classifier(_Part):
 class Geometry(_Part):
     """How spaces are measured; see `geometry.cluster` and `geometry.cluster_distances`."""
 
-    tau: float = Field(1e-6, ge=0, lt=1)
+    tau: float = Field(1e-6, gt=0, lt=1)
     min_points: int = Field(1, ge=1)
     statistic: Literal["mean", "min"] = "mean"
     permutations: int = Field(9999, ge=0)
@@ -134,11 +134,11 @@ class Nulls(_Part):
 class Uncertainty(_Part):
     """Intervals of distances and similarities over examples, at the start and the end of a fine-tuning.
 
-    resamples: of the examples, for each of which all distances are computed anew.
+    resamples: of the examples, for each of which all distances are computed anew; two for each split into halves.
     """
 
     layers: Layers = "last"
-    resamples: int = Field(20, ge=2)
+    resamples: int = Field(20, ge=4)
 
 
 class Halves(_Part):
@@ -207,6 +207,8 @@ class Plan(_Part):
             problems.append(f"splits {self.splits} lacks train, which is what is fine-tuned and clustered")
         if "classifier" in self.measures and len(self.splits) < 2:
             problems.append("the classifier needs a split beside train, say test, to be tested on")
+        if "uncertainty" in self.measures and not {"distances", "similarity"} & set(self.measures):
+            problems.append("uncertainty gives intervals of distances and similarity, but measures has neither")
         if self.tuning is None and self.cross:
             problems.append("cross asks for fine-tuning on other tasks, but tuning is null")
         pairs = self.cross if self.cross != "all" else []

@@ -132,6 +132,16 @@ ON_TEST = {
 }
 """Measures that stand at the split they were tested on."""
 
+AT_LAYERS = [
+    "n_clusters",
+    "accuracy",
+    "similarity_original",
+    "participation_ratio",
+    "separable_ratio",
+    "similarity_halves",
+]
+"""One of each kind of measure that says which layers of which encoders were looked at."""
+
 SHUFFLED = {"n_clusters": "thinned_clusters", "mean_minimum_distance": "thinned_mean_minimum_distance"}
 """Measures that are taken again on fewer points, with true and with shuffled labels."""
 
@@ -156,7 +166,7 @@ def arrange(table: pd.DataFrame, manifest: dict[str, Any] | None = None) -> Resu
     told = manifest or {}
     table = table.assign(**{name: table[name].astype(object).where(table[name].notna(), "") for name in TEXTS})
     parts: dict[str, pd.DataFrame] = {str(name): part for name, part in table.groupby("measure", sort=False)}
-    measured = table[table.measure.isin(["n_clusters", "accuracy", "similarity_original"])]
+    measured = table[table.measure.isin(AT_LAYERS)]
     layers = {
         str(encoder): tuple(sorted(int(layer) for layer in part.layer.unique()))
         for encoder, part in measured.groupby("encoder", sort=False)
