@@ -101,5 +101,24 @@ def test_prediction_from_what_does_not_vary_is_nan() -> None:
     found = predictiveness([0.5, 0.5, 0.5, 0.5], [0.1, 0.2, 0.3, 0.5])
     assert np.isnan([found.pearson, found.spearman, found.error, *found.spearman_interval]).all()
     assert found.baseline > 0
-    with pytest.raises(InputError, match=r"foreseen has shape \(2,\) and actual \(3,\); expected one number of both"):
+    with pytest.raises(InputError, match=r"foreseen has shape \(2,\), actual \(3,\) and groups \(2,\); expected"):
         predictiveness([0.1, 0.2], [0.1, 0.2, 0.3])
+
+
+def test_groups_are_drawn_and_left_out_together() -> None:
+    """Five seeds of six tasks whose two numbers have nothing to do with each other are six witnesses, not thirty."""
+    rng = np.random.default_rng(3)
+    tasks = np.arange(6).repeat(5)
+    x, y = rng.normal(size=(2, 6))[:, tasks] + rng.normal(size=(2, 30)) / 100
+    alone, together = predictiveness(x, y, resamples=300), predictiveness(x, y, groups=tasks, resamples=300)
+    assert (alone.groups, together.groups, together.n) == (30, 6, 30)
+    assert together.spearman == alone.spearman
+    assert np.diff(together.spearman_interval) > 1.5 * np.diff(alone.spearman_interval)
+    assert together.error > together.baseline > alone.error
+    folds = [np.poly1d(np.polyfit(x[tasks != t], y[tasks != t], 1))(x[tasks == t]) - y[tasks == t] for t in range(6)]
+    assert together.error == pytest.approx(np.sqrt(np.mean(np.concatenate(folds) ** 2)))
+
+
+def test_as_many_folds_as_rows_at_most() -> None:
+    with pytest.raises(InputError, match="folds is 7; expected at most 6, as there are 6 rows"):
+        split_similarity(np.arange(6.0)[:, None], list("abcabc"), folds=7)

@@ -1,5 +1,7 @@
 """What stands in a report beyond the paper, worked out by hand from golden.csv and beyond.csv."""
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from closerlook.report import beyond, chance, foresight, labels, probing, shape, sureness
@@ -183,6 +185,17 @@ def test_a_label_is_sure_only_if_it_is_in_every_seed(results: Results) -> None:
     )
 
 
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_label_that_seeds_move_both_ways_or_do_not_test_is_not_sure(missing: bool) -> None:
+    table = golden_beyond()
+    sure = (table.measure == "distance_change_p") & (table.label == "A") & (table.tuned_on == "ps-fxn")
+    moved = table[sure].assign(measure="distance_change", value=[1.0, -1.0])
+    found = arrange(table[~(sure & (table.seed == 1))] if missing else pd.concat([table, moved]))
+    both = labels.marks_of(found, "bert-tiny", "ps-fxn", [Run("bert-tiny", "ps-fxn", 0, "ps-fxn"), SECOND])
+    assert both.p["A"] <= 0.05
+    assert not both.is_sure("A")
+
+
 def test_without_tests_nothing_is_marked() -> None:
     results = arrange(golden())
     marks = labels.marks_of(results, "bert-tiny", "ps-fxn", [Run("bert-tiny", "ps-fxn", 0, "ps-fxn")])
@@ -279,22 +292,36 @@ def test_each_space_is_there_once_with_both_similarities(figures: dict[tuple[str
 
 def test_how_well_halves_foretell_the_divergence(results: Results) -> None:
     table = foresight.foresight_table(results)
-    assert [row[:3] for row in table.shown()] == [
-        ["halves", "before", "3"],
-        ["halves", "after", "4"],
-        ["halves", "both", "7"],
+    assert [row[:4] for row in table.shown()] == [
+        ["halves", "before", "3", "3"],
+        ["halves", "after", "4", "3"],
+        ["halves", "both", "7", "3"],
     ]
     both = table.rows[-1]
-    assert isinstance(both[3], Measured)
-    assert both[3].value == pytest.approx(24.5 / (28 * 27.5) ** 0.5)  # of the ranks, two of them tied
-    assert both[5] == pytest.approx(0.43 / 7)
-    assert not isinstance(table.rows[0][3], Measured)  # three spaces have no interval
+    assert both[4] == pytest.approx(24.5 / (28 * 27.5) ** 0.5)  # of the ranks, two tied; three pairs have no interval
+    assert both[6] == pytest.approx(0.43 / 7)
+    six = foresight.foresight_table(arrange(_halves([(0.1 * at, 0.1 * at + 0.01 * at % 2) for at in range(6)])))
+    assert isinstance(six.rows[0][4], Measured)
 
 
 def test_foresight_in_a_sentence(results: Results) -> None:
-    told = foresight.foresight_words(results)
-    assert told.startswith("Over 7 spaces the similarity of the halves of train orders that of train and test with a ")
+    assert foresight.foresight_words(results) == (
+        "Over 4 spaces after fine-tuning, of 3 pairs of encoder and task, both similarities are known; 6 pairs are "
+        "needed to say whether halves of train foretell how far test diverges."
+    )
+    told = foresight.foresight_words(arrange(_halves([(0.1 * at, 0.1 * at + 0.01 * (at % 2)) for at in range(8)])))
+    assert told.startswith("Over 8 spaces before fine-tuning, of 8 pairs of encoder and task, the similarity of the ")
     assert told.endswith("So the divergence can be foreseen, in part, without test examples.")
+
+
+def test_fine_tuning_itself_is_no_foresight() -> None:
+    """Both similarities fall alike in all, but within either state one says nothing of the other."""
+    rng = np.random.default_rng(0)
+    before = _halves([*zip(0.9 + rng.normal(size=8) / 100, 0.9 + rng.normal(size=8) / 100, strict=True)])
+    after = _halves([*zip(0.5 + rng.normal(size=8) / 100, 0.5 + rng.normal(size=8) / 100, strict=True)])
+    after = after.assign(tuned_on=after.task, step=9, last=True)
+    told = foresight.foresight_words(arrange(pd.concat([before, after])))
+    assert told.endswith("So in this study halves of train do not foretell the divergence.")
 
 
 def test_halves_that_foretell_nothing_are_said_to() -> None:
@@ -307,7 +334,8 @@ def test_halves_that_foretell_nothing_are_said_to() -> None:
 
 def test_too_few_spaces_say_so() -> None:
     assert foresight.foresight_words(arrange(_halves([(0.9, 0.5), (0.8, 0.6)]))) == (
-        "2 spaces have both similarities; 6 are needed to say whether one foretells the other."
+        "Over 2 spaces before fine-tuning, of 2 pairs of encoder and task, both similarities are known; 6 pairs are "
+        "needed to say whether halves of train foretell how far test diverges."
     )
     assert not foresight.foresight_table(arrange(_halves([(0.9, 0.5), (0.8, 0.6)])))
 

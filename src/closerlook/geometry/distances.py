@@ -95,6 +95,10 @@ class LabelDistances:
                 found.append((label, self.labels[at], float(row[at])))
         return found
 
+    def measured(self) -> set[Label]:
+        """The labels that have a distance to another one."""
+        return {label for label, other, _ in self.nearest() if other is not None}
+
     def minimum(self) -> Floats:
         """(m,) the distance of each label to the nearest other one."""
         return np.array([distance for _, _, distance in self.nearest()])

@@ -13,10 +13,10 @@ from scipy.stats import rankdata
 from closerlook.errors import InputError
 from closerlook.geometry.clusters import cluster
 from closerlook.geometry.distances import LabelDistances, Statistic, cluster_distances, label_distances
-from closerlook.geometry.frame import Floats, Integers, Label, as_labels, as_points, plain
+from closerlook.geometry.frame import Floats, Integers, Label, as_labels, as_points, at_least, plain
 from closerlook.geometry.hulls import TAU
 from closerlook.geometry.kernels import Progress
-from closerlook.geometry.resampling import at_least, correlation, finite, rows_of
+from closerlook.geometry.resampling import correlation, finite, rows_of
 from closerlook.geometry.similarity import spatial_similarity
 
 
@@ -69,6 +69,8 @@ def split_similarity(
     at_least("repeats", repeats, 1)
     points = as_points(X)
     labels, codes = as_labels(y, len(points))
+    if folds > len(points):
+        raise InputError(f"folds is {folds}; expected at most {len(points)}, as there are {len(points)} rows")
     names = np.array(labels)[codes]
 
     def distances(rows: NDArray[np.bool_]) -> LabelDistances:
@@ -104,8 +106,7 @@ def deal(codes: Integers, folds: int, rng: np.random.Generator) -> Integers:
 
 def _similarity(a: LabelDistances, b: LabelDistances) -> float:
     """The Pearson correlation of two tables; NaN with fewer than 3 labels in both."""
-    known = [{label for label, other, _ in one.nearest() if other is not None} for one in (a, b)]
-    if len(known[0] & known[1]) < 3:
+    if len(a.measured() & b.measured()) < 3:
         return math.nan
     return spatial_similarity(a, b, permutations=0, resamples=0).pearson
 
@@ -114,12 +115,14 @@ def _similarity(a: LabelDistances, b: LabelDistances) -> float:
 class Prediction:
     """How well one number of each cell of a study foretells another.
 
-    n: cells that have both. difference: the mean absolute difference. error: the root mean square error of a line
-    through all cells but the one that it predicts; baseline: that of the mean of all but it. spearman_interval: over
-    cells drawn again. What cannot be computed is NaN; with fewer than 3 cells, all but `difference`.
+    n: cells that have both; groups: of cells that are alike from the start. difference: the mean absolute difference.
+    error: the root mean square error of a line through the cells of all groups but the one that it predicts; baseline:
+    that of the mean of all groups but it. spearman_interval: over groups drawn again. What cannot be computed is NaN;
+    with fewer than 3 groups, all but `difference`.
     """
 
     n: int
+    groups: int
     pearson: float
     spearman: float
     spearman_interval: tuple[float, float]
@@ -132,45 +135,79 @@ class Prediction:
         return {key: plain(value) for key, value in asdict(self).items()}
 
 
-def predictiveness(foreseen: ArrayLike, actual: ArrayLike, *, resamples: int = 2000, seed: int = 0) -> Prediction:
+def predictiveness(
+    foreseen: ArrayLike,
+    actual: ArrayLike,
+    *,
+    groups: ArrayLike | None = None,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Prediction:
     """How well `foreseen` (of split halves, say) predicts `actual` (of train and test) over the cells of a study.
+
+    groups: names for cells that have more in common than others, such as seeds and layers of one encoder on one task;
+    they are drawn and left out together. Without them each cell stands for itself.
 
     >>> found = predictiveness([0.1, 0.4, 0.6, 0.9], [0.2, 0.5, 0.7, 1.0])
     >>> round(found.pearson, 6), round(found.difference, 6), round(found.error, 6), found.n
     (1.0, 0.1, 0.0, 4)
     """
     x, y = np.asarray(foreseen, dtype=np.float64), np.asarray(actual, dtype=np.float64)
-    if x.shape != y.shape or x.ndim != 1:
+    names = np.arange(len(x)) if groups is None else np.asarray(groups)
+    if x.shape != y.shape or x.ndim != 1 or names.shape != x.shape:
         raise InputError(
-            f"foreseen has shape {x.shape} and actual {y.shape}; expected one number of both for each cell"
+            f"foreseen has shape {x.shape}, actual {y.shape} and groups {names.shape}; expected one of each for a cell"
         )
-    x, y = x[~np.isnan(x + y)], y[~np.isnan(x + y)]
-    n = len(x)
-    difference = float(np.abs(x - y).mean()) if n else math.nan
-    if n < 3:
-        return Prediction(n, math.nan, math.nan, (math.nan, math.nan), difference, math.nan, math.nan)
-    rng = np.random.default_rng([seed, 9])
-    draws = rng.integers(n, size=(resamples, n))
-    ranks = zip(rankdata(x[draws], axis=1), rankdata(y[draws], axis=1), strict=True)
-    drawn = finite([correlation(one, other) for one, other in ranks])
-    ends = np.quantile(drawn, [0.025, 0.975]).tolist() if len(drawn) > resamples / 2 else [math.nan] * 2
+    there = ~np.isnan(x + y)
+    x, y, codes = x[there], y[there], np.unique(names[there], return_inverse=True)[1].reshape(-1)
+    rows = rows_of(codes) if len(codes) else []
+    difference = float(np.abs(x - y).mean()) if len(x) else math.nan
+    if len(rows) < 3:
+        unknown = (math.nan, math.nan)
+        return Prediction(len(x), len(rows), math.nan, math.nan, unknown, difference, math.nan, math.nan)
+    error, baseline = _left_out_errors(x, y, rows)
     return Prediction(
-        n,
+        len(x),
+        len(rows),
         correlation(x, y),
-        correlation(rankdata(x), rankdata(y)),
-        (ends[0], ends[1]),
+        _spearman(x, y),
+        _drawn_interval(x, y, rows, resamples, np.random.default_rng([seed, 9])),
         difference,
-        _left_out_error(x, y),
-        float(np.sqrt(np.mean((y - y.mean()) ** 2)) * n / (n - 1)),
+        error,
+        baseline,
     )
 
 
-def _left_out_error(x: Floats, y: Floats) -> float:
-    """The root mean square error of least-squares lines, each predicting the point that it was not fitted to."""
-    dx = x - x.mean()
-    square = float(dx @ dx)
-    leverage = 1 / len(x) + dx**2 / square if square > 0 else np.ones(len(x))
-    if leverage.max() > 1 - 1e-9:  # without this point the others have one x: no line
-        return math.nan
-    residual = y - y.mean() - dx * (dx @ y) / square
-    return float(np.sqrt(np.mean((residual / (1 - leverage)) ** 2)))
+def _spearman(x: Floats, y: Floats) -> float:
+    return correlation(rankdata(x), rankdata(y))
+
+
+def _drawn_interval(
+    x: Floats, y: Floats, rows: list[Integers], resamples: int, rng: np.random.Generator
+) -> tuple[float, float]:
+    """The 95% interval of the Spearman correlation over groups drawn again; NaN where half of the draws have none."""
+    draws = rng.integers(len(rows), size=(resamples, len(rows)))
+    kept = (np.concatenate([rows[group] for group in draw]) for draw in draws)
+    drawn = finite([_spearman(x[part], y[part]) for part in kept])
+    if len(drawn) <= resamples / 2:
+        return math.nan, math.nan
+    low, high = np.quantile(drawn, [0.025, 0.975]).tolist()
+    return low, high
+
+
+def _left_out_errors(x: Floats, y: Floats, rows: list[Integers]) -> tuple[float, float]:
+    """The root mean square errors of a line and of the mean, each predicting the group that it was not fitted to.
+
+    That of the line is NaN where the others of a group have one x.
+    """
+    line, mean = np.empty(len(x)), np.empty(len(x))
+    for group in rows:
+        rest = np.ones(len(x), bool)
+        rest[group] = False
+        dx = x[rest] - x[rest].mean()
+        square = float(dx @ dx)
+        flat = square <= 1e-18 * float(x[rest] @ x[rest])
+        slope = math.nan if flat else float(dx @ y[rest]) / square
+        mean[group] = y[rest].mean()
+        line[group] = mean[group] + slope * (x[group] - x[rest].mean())
+    return float(np.sqrt(np.mean((y - line) ** 2))), float(np.sqrt(np.mean((y - mean) ** 2)))

@@ -73,10 +73,10 @@ def separability_table(results: Results) -> Table:
     columns = (
         *(Column(title, left=True) for title in ("encoder", "task", "state")),
         *(Column("true", "separable pairs, %", 1), Column("shuffled", "separable pairs, %", 1)),
-        Column("p", "separable pairs, %", 3),
+        Column("p", "separable pairs, %", 3, level=True),
         *(Column("n / 2d", "any labels"), Column("separable, %", "any labels", 1)),
         *(Column("points", "clusters"), Column("true", "clusters", 1), Column("shuffled", "clusters", 1)),
-        *(Column("z", "clusters", 1), Column("p", "clusters", 2)),
+        *(Column("z", "clusters", 1), Column("p", "clusters", 2, level=True)),
     )
     return Table("separability", "Separability against chance", SEPARABILITY_NOTE, columns, tuple(rows)).without_empty()
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LEAST = 6
-"""Spaces below which nothing is said, and no interval is given."""
+"""Pairs of encoder and task below which nothing is said, and no interval is given."""
 
 PARTS = {"halves": "halves", "folds": "folds beside the rest"}
 STATES = ("before", "after", "both")
@@ -55,7 +55,12 @@ def _orders(results: Results) -> dict[str, tuple[str, ...]]:
 def predictions(data: pd.DataFrame, part: str = "halves") -> dict[str, Prediction]:
     """How well the similarity of parts of train predicts that of train and test: before, after, and over both."""
     states = {state: data if state == "both" else data[data.state == state] for state in STATES}
-    return {state: predictiveness(rows[part], rows.similarity) for state, rows in states.items()}
+    return {state: _prediction(rows, part) for state, rows in states.items()}
+
+
+def _prediction(data: pd.DataFrame, part: str = "halves") -> Prediction:
+    """Layers and seeds of one encoder on one task are no witnesses of their own; they are drawn, left out together."""
+    return predictiveness(data[part], data.similarity, groups=[*(data.encoder + "\n" + data.task)])
 
 
 def foresight_table(results: Results) -> Table:
@@ -63,44 +68,52 @@ def foresight_table(results: Results) -> Table:
     data = foresight_data(results)
     rows: list[tuple[Value, ...]] = []
     for part, title in PARTS.items():
-        for state, one in predictions(data, part).items() if len(data) >= LEAST else ():
-            if one.n >= 3:
+        for state, one in predictions(data, part).items():
+            if one.groups >= 3:
                 low, high = one.spearman_interval
-                known = one.n >= LEAST and math.isfinite(low)
+                known = one.groups >= LEAST and math.isfinite(low)
                 spearman = Measured(one.spearman, None, low, high) if known else one.spearman
-                rows.append((title, state, one.n, spearman, one.pearson, one.difference, one.error, one.baseline))
+                values = (spearman, one.pearson, one.difference, one.error, one.baseline)
+                rows.append((title, state, one.n, one.groups, *values))
     columns = (
-        *(Column("train in", left=True), Column("state", left=True), Column("spaces")),
+        *(Column("train in", left=True), Column("state", left=True), Column("spaces"), Column("pairs")),
         *(Column("Spearman"), Column("Pearson"), Column("mean difference", digits=3)),
         *(Column("of a line", "error", 3), Column("of the mean", "error", 3)),
     )
     note = (
-        "Over all spaces (encoder, task, layer, state, seed) that have both similarities. Spearman: with its 95% "
-        f"interval over spaces drawn again, which takes them to be independent, from {LEAST} spaces on. Error: the "
-        "root mean square error for a space that was left out, of a line through the others and of their mean."
+        "Over all spaces (encoder, task, layer, state, seed) that have both similarities. Those of one pair of encoder "
+        f"and task belong together. Spearman: with its 95% interval over pairs drawn again, from {LEAST} pairs on. "
+        "Error: the root mean square error for a pair left out, of a line through the others and of their mean."
     )
     return Table("foresight", "From train alone", note, columns, tuple(rows))
 
 
 def foresight_words(results: Results) -> str:
-    """What the predictions mean, in a sentence; nothing where parts of train were not compared."""
+    """What the predictions mean, in a sentence; nothing where parts of train were not compared.
+
+    It is about spaces after fine-tuning, where there are any: that these differ from those before would look like
+    foresight.
+    """
     data = foresight_data(results)
     if data.empty:
         return ""
-    if len(data) < LEAST:
+    state = "after" if (data.state == "after").any() else "before"
+    one = _prediction(data[data.state == state])
+    pairs = f"{one.groups} {'pair' if one.groups == 1 else 'pairs'} of encoder and task"
+    told = f"Over {one.n} {'space' if one.n == 1 else 'spaces'} {state} fine-tuning, of {pairs}"
+    if one.groups < LEAST:
         return (
-            f"{len(data)} {'space has' if len(data) == 1 else 'spaces have'} both similarities; {LEAST} are needed to "
-            "say whether one foretells the other."
+            f"{told}, both similarities are known; {LEAST} pairs are needed to say whether halves of train foretell "
+            f"how far {results.compared} diverges."
         )
-    one = predictiveness(data.halves, data.similarity)
     low, high = one.spearman_interval
     if not math.isfinite(low):
-        return f"Over {one.n} spaces, too many similarities are equal to say whether one foretells the other."
+        return f"{told}, too many similarities are equal to say whether one foretells the other."
     spearman, *ends = (show_number(value, Column("")) for value in (one.spearman, low, high))
-    told = (
-        f"Over {one.n} spaces the similarity of the halves of train orders that of train and {results.compared} with a "
-        f"Spearman correlation of {spearman} (95% interval {ends[0]} to {ends[1]}); a line through it errs by "
-        f"{one.error:.3f}, the mean of the other spaces by {one.baseline:.3f}."
+    told += (
+        f", the similarity of the halves of train orders that of train and {results.compared} with a Spearman "
+        f"correlation of {spearman} (95% interval {ends[0]} to {ends[1]}); for a pair that was left out, a line "
+        f"through the others errs by {one.error:.3f}, their mean by {one.baseline:.3f}."
     )
     if low > 0 and one.error < one.baseline:
         return f"{told} So the divergence can be foreseen, in part, without test examples."

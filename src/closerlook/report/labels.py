@@ -23,15 +23,17 @@ SURE = "*"
 @dataclass(frozen=True)
 class Marks:
     """What is known of the labels of one space. p: of each label's change, after Holm's correction, the highest of
-    several seeds. few: why a label's distances are to be doubted.
+    several seeds. few: why a label's distances are to be doubted. unsettled: labels that not all seeds tested, or that
+    they do not all move the same way.
     """
 
     p: dict[str, float]
     few: dict[str, str]
+    unsettled: frozenset[str] = frozenset()
 
     def is_sure(self, label: str) -> bool:
-        """Whether the change of a label is sure, in every seed."""
-        return self.p.get(label, 1.0) <= CHANCE
+        """Whether the change of a label is sure, in every seed and the same way."""
+        return self.p.get(label, 1.0) <= CHANCE and label not in self.unsettled
 
     def of(self, label: str) -> str:
         """The marks of a label: '*', '†', both or none."""
@@ -62,12 +64,19 @@ MOST = 6
 
 def marks_of(results: Results, encoder: str, task: str, runs: Sequence[Run]) -> Marks:
     """Those of the labels of a task at the last layer; runs: one for each seed."""
+    found = [by_label(results, "distance_change_p", encoder, task, run) for run in runs]
+    moved = [by_label(results, "distance_change", encoder, task, run) for run in runs]
     p: dict[str, float] = {}
-    for run in runs:
-        for label, one in by_label(results, "distance_change_p", encoder, task, run).items():
-            p[label] = max(one.value, p.get(label, 0.0))
+    for one in found:
+        for label, reading in one.items():
+            p[label] = max(reading.value, p.get(label, 0.0))
+    unsettled = {
+        label
+        for label in p
+        if any(label not in one for one in found) or len({one[label].value > 0 for one in moved if label in one}) > 1
+    }
     few = by_label(results, "few_points", encoder, task, None)
-    return Marks(p, {label: one.text for label, one in few.items()})
+    return Marks(p, {label: one.text for label, one in few.items()}, frozenset(unsettled))
 
 
 def by_label(results: Results, measure: str, encoder: str, task: str, run: Run | None) -> dict[str, Reading]:
@@ -111,7 +120,8 @@ def labels_table(results: Results) -> Table:
     note = "Train, last layer; the labels that gain most first. [95% interval over examples], or ± over seeds."
     note += (
         " p: of no change, two-sided, over halves of the examples, adjusted by Holm's method for all labels of the "
-        f"task (the highest of several seeds); {SURE} p ≤ {CHANCE}. {FEW}: few points, shown all the same."
+        f"task (the highest of several seeds); {SURE} p ≤ {CHANCE}, all seeds the same way. {FEW}: few points, shown "
+        "all the same."
         if tested
         else ""
     )
