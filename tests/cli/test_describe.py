@@ -142,3 +142,40 @@ def test_a_file_without_labels_is_refused_as_by_probe(tmp_path: Path, capsys: Ca
     _, by_probe = run(capsys, "probe", tmp_path / "a.npz", code=2)
     _, by_describe = run(capsys, "describe", tmp_path / "a.npz", code=2)
     assert by_probe == by_describe
+
+
+def test_small_clusters_that_are_left_out_cost_the_similarity_only(tmp_path: Path, capsys: Capsys) -> None:
+    X, y = points()
+    files = saved(tmp_path / "a.npz", X, y), saved(tmp_path / "b.npz", X + 1, y)
+    found = answer(capsys, "describe", files[0], "--against", files[1], "--min-points", 9)
+    assert (found["similarity"], found["alikeness"]["n"]) == (None, 32)
+    _, err = run(capsys, "describe", files[0], "--against", files[1], "--min-points", 9)
+    assert (
+        "no spatial similarity: 0 labels have distances in both, expected at least 3; clusters of fewer than 9" in err
+    )
+
+
+def test_rows_of_other_words_are_not_compared(tmp_path: Path, capsys: Capsys) -> None:
+    X, y = points()
+    files = []
+    for name in "ab":
+        np.savez(tmp_path / f"{name}.npz", X=X, y=y, words=np.array([f"{name}{at}" for at in range(len(y))]))
+        files.append(tmp_path / f"{name}.npz")
+    _, err = run(capsys, "describe", files[0], "--against", files[1])
+    assert "no alikeness of rows: the words behind the rows of the two are not the same" in err
+    assert answer(capsys, "describe", files[0], "--against", files[0])["alikeness"]["procrustes"] == pytest.approx(1)
+
+
+def test_a_name_in_brackets_is_shown_as_it_is(tmp_path: Path, capsys: Capsys) -> None:
+    out, _ = run(capsys, "describe", saved(tmp_path / "x[seed0].npz", *points()))
+    assert "x[seed0].npz" in out
+
+
+@pytest.mark.parametrize("unit", [0.0, 1e-170, 1e160])
+def test_numbers_of_any_size_are_described(tmp_path: Path, capsys: Capsys, unit: float) -> None:
+    X, y = points()
+    found = answer(capsys, "describe", saved(tmp_path / "a.npz", X * unit, y))["panel"]
+    if unit:
+        assert found == pytest.approx(describe_space(X, y).flat(), rel=1e-6)
+    else:
+        assert (found["logme"], found["nc1"], found["overlapping_pairs"]) == (None, None, 6)

@@ -233,14 +233,14 @@ def test_an_audit_that_fails_is_exit_code_one_and_names_the_first_problem(
         ({"vectors": LINE}, "lacks X and y; it holds vectors"),
         ({"X": LINE, "y": np.array(["a", 1, "b", 2, None], dtype=object)}, "y holds Python objects"),
         ({"X": LINE.astype(object), "y": LINE_LABELS}, "X holds Python objects"),
-        ({"X": LINE, "y": [0.5, 1, 2, 3, 4]}, "y holds float64; expected strings or whole numbers"),
-        ({"X": LINE, "y": [np.nan, 1, 2, 3, 4]}, "y holds float64; expected strings or whole numbers"),
+        ({"X": LINE, "y": [0.5, 1, 2, 3, 4]}, "y holds 0.5 at row 0; expected labels: strings or whole"),
+        ({"X": LINE, "y": [np.nan, 1, 2, 3, 4]}, "y holds nan at row 0; expected a label for every row"),
         ({"X": LINE * 1j, "y": LINE_LABELS}, "X holds complex numbers; expected real numbers"),
         ({"X": LINE_LABELS[:, None], "y": LINE_LABELS}, "X holds values of type <U1; expected real numbers"),
         ({"X": LINE, "y": LINE_LABELS, "X_test": LINE}, "has X_test but lacks y_test; expected both, or neither"),
         ({"X": LINE, "y": LINE_LABELS, "X_test": [[0, 1]], "y_test": ["a"]}, "X_test of points.npz has 2 columns"),
         ({"X": LINE, "y": LINE_LABELS, "X_test": [[np.nan]], "y_test": ["a"]}, "X_test holds nan at row 0"),
-        ({"X": LINE, "y": LINE_LABELS, "X_test": LINE, "y_test": [0.5] * 5}, "y_test holds float64"),
+        ({"X": LINE, "y": LINE_LABELS, "X_test": LINE, "y_test": [0.5] * 5}, "y_test holds 0.5 at row 0"),
     ],
 )
 def test_unfit_arrays_are_one_line_and_exit_code_two(

@@ -175,6 +175,10 @@ def test_a_damaged_npz_is_a_space_or_our_error(tmp_path_factory: pytest.TempPath
         ({"X": np.eye(2)}, "lacks y; it holds X"),
         ({"a": np.eye(2)}, "lacks X and y; it holds a"),
         ({"X": np.eye(2), "y": np.array([1, "a"], dtype=object)}, "y holds Python objects"),
+        (
+            {"X": np.eye(2), "y": np.array([0, 1]), "labels": np.array(["a", "a"]), "provenance": np.array("{}")},
+            "labels has 'a' twice; expected each label once",
+        ),
         ({"X": np.eye(2), "y": np.zeros(3)}, "X has 2 rows and y has 3 labels"),
         (
             {"X": np.eye(2), "y": np.array([0, 5]), "labels": np.array(["a"]), "provenance": np.array("{}")},
@@ -202,8 +206,11 @@ def test_unfit_npz_files_are_refused(tmp_path: Path, content: dict[str, np.ndarr
         ([[0.0], [np.nan], [np.inf]], [0, 1, 0], r"NaN, infinity or a number too large for float32 in row 1 \(2 rows"),
         ([[1e300]], [0], "too large for float32 in row 0"),
         ([[1.0]], [[0]], r"y has shape \(1, 1\)"),
-        ([[1.0]], [0.5], "y holds float64; expected strings or whole numbers"),
-        ([[1.0], [2.0]], np.array(["a", 1], dtype=object), "y holds Python objects"),
+        ([[1.0]], [0.5], "y holds 0.5 at row 0; expected labels: strings or whole numbers"),
+        ([[1.0], [2.0]], np.array(["a", 1], dtype=object), "y mixes labels of different types: 'a' at row 0, 1"),
+        ([[1.0], [2.0]], [0, np.nan], "y holds nan at row 1; expected a label for every row"),
+        ([[1.0], [2.0]], [1e300, 2e300], r"y holds 2e\+300; expected labels: strings or whole numbers up to 2\*\*53"),
+        ([[1.0]], np.array([b"\xff"]), "y holds bytes that are not UTF-8"),
     ],
 )
 def test_unfit_arrays_are_refused(X: object, y: object, message: str) -> None:

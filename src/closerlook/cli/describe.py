@@ -132,16 +132,26 @@ def _compared(a: Side, b: Side, settings: Settings, permutations: int, seed: int
     from closerlook.geometry.alike import NEIGHBOURS
 
     alike = similarity = None
-    if len(a.points.y) == len(b.points.y) and (a.points.y == b.points.y).all():
+    words = a.points.words, b.points.words
+    if len(a.points.y) != len(b.points.y) or (a.points.y != b.points.y).any():
+        note("no alikeness of rows: the two have other rows, or other labels for them")
+    elif None not in words and words[0] != words[1]:
+        note("no alikeness of rows: the words behind the rows of the two are not the same")
+    else:
         n = len(a.points.y)
         with stage("alikeness", f"of {n:,} rows in both", seconds):
             alike = alikeness(a.points.X, b.points.X, k=min(NEIGHBOURS, n - 1), threads=settings.threads)
-    else:
-        note("no alikeness of rows: the two have other rows, or other labels for them")
     common = set(a.points.labels) & set(b.points.labels)
     if len(common) >= FEWEST_LABELS:
         tables = [measure_labels(side.points, side.clustering, settings, seconds) for side in (a, b)]
-        similarity = spatial_similarity(*tables, permutations=permutations, rng=seed)
+        known = len(tables[0].measured() & tables[1].measured())
+        if known >= FEWEST_LABELS:
+            similarity = spatial_similarity(*tables, permutations=permutations, rng=seed)
+        else:
+            note(
+                f"no spatial similarity: {known} labels have distances in both, expected at least {FEWEST_LABELS}; "
+                f"clusters of fewer than {settings.min_points} points were left out (--min-points)"
+            )
     else:
         note(f"no spatial similarity: {len(common)} labels in common, expected at least {FEWEST_LABELS}")
     return Pair(alike, similarity)

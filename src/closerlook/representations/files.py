@@ -210,6 +210,9 @@ def from_named(path: Path, arrays: dict[str, NDArray[Any]]) -> Space:
         raise InputError(f"{path}: {error}") from None
     except (ValueError, TypeError, AttributeError):
         raise InputError(f"{path}: its provenance or labels cannot be read; save the space again") from None
+    if len(set(labels)) < len(labels):
+        twice = next(label for label in labels if labels.count(label) > 1)
+        raise InputError(f"{path}: labels has {twice!r} twice; expected each label once")
     if y.min() < 0 or y.max() >= len(labels):
         raise InputError(
             f"{path}: y runs from {y.min()} to {y.max()}; expected 0 to {len(labels) - 1}, as labels has it"

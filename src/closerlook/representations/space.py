@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from closerlook.errors import InputError
+from closerlook.geometry.frame import as_labels
 
 
 @dataclass(frozen=True)
@@ -164,14 +165,5 @@ def names_of(y: ArrayLike) -> NDArray[np.str_]:
     array = np.asarray(y)
     if array.ndim != 1:
         raise InputError(f"y has shape {array.shape}; expected (n,), one label for each row of X")
-    if array.dtype.kind == "O":
-        if not all(isinstance(value, str) for value in array):
-            raise InputError("y holds Python objects; expected all strings or all whole numbers")
-        return array.astype(np.str_)
-    if array.dtype.kind == "f" and np.all(np.isfinite(array)) and np.array_equal(array, np.round(array)):
-        array = array.astype(np.int64)  # whole numbers that came through a float array
-    if array.dtype.kind not in "iubUS":
-        raise InputError(f"y holds {array.dtype}; expected strings or whole numbers")
-    if array.dtype.kind == "S":
-        return np.char.decode(array, "utf-8")
-    return array.astype(np.str_)
+    labels, codes = as_labels(array, len(array))
+    return np.array([str(label) for label in labels], dtype=np.str_)[codes]
