@@ -144,11 +144,42 @@ def test_a_space_of_one_point_is_like_nothing() -> None:
     assert math.isnan(linear_cka(point, space(10)))
     assert math.isnan(procrustes(point, space(10)))
     assert math.isnan(rsa(point, space(10)))
+    assert math.isnan(shared_neighbours(point, space(10), k=3))
+    assert math.isnan(shared_neighbours(point, point + 1, k=3))
 
 
-def test_one_row_far_out_leaves_the_ranks_of_the_others() -> None:
+@pytest.mark.parametrize("n", [4, 9, 24])
+def test_rows_equally_far_apart_have_no_kernel_to_compare(n: int) -> None:
+    assert math.isnan(linear_cka(0.3 * np.eye(n), 7.7 * np.eye(n)))
+    assert math.isnan(linear_cka(np.eye(n), space(n)))
+
+
+@pytest.mark.parametrize(("m", "noise"), [(4, 1e-4), (4, 1e-5), (4, 1e-6), (2, 1e-5)])
+def test_rsa_of_collapsed_spaces_keeps_ranks_within_and_between_labels(m: int, noise: float) -> None:
+    rng = np.random.default_rng(m)
+    y = np.arange(200) % m
+    A, B = (rng.normal(size=(m, 8))[y] + noise * rng.normal(size=(200, 8)) for _ in "AB")
+    assert rsa(A, B) == pytest.approx(spearmanr(pdist(A), pdist(B)).statistic, abs=1e-5)
+
+
+def test_crowded_levels_do_not_depend_on_strips_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    A, B = (rng.normal(size=(3, 8))[np.arange(90) % 3] + 1e-6 * rng.normal(size=(90, 8)) for _ in "AB")
+    whole = rsa(A, B)
+    monkeypatch.setattr(shape, "BLOCK_BYTES", 8 * 90 * 7)
+    assert rsa(A, B, threads=1) == rsa(A, B, threads=3) == pytest.approx(whole, abs=1e-12)
+
+
+@pytest.mark.parametrize("far", [1e4, 1e6])
+def test_one_row_far_out_leaves_the_ranks_of_the_others(far: float) -> None:
     rng = np.random.default_rng(0)
     A = rng.normal(size=(200, 4))
     B = A + rng.normal(size=A.shape)
-    A[0] += 1e4
+    A[0] += far
     assert rsa(A, B) == pytest.approx(spearmanr(pdist(A), pdist(B)).statistic, abs=1e-5)
+
+
+@pytest.mark.parametrize("unit", [1e-170, 1e-90, 1e100, 1e300])
+def test_the_unit_of_the_coordinates_does_not_matter(unit: float) -> None:
+    A, B = space(), space(seed=6) + space()
+    assert alikeness(A * unit, B).to_dict() == pytest.approx(alikeness(A, B).to_dict(), rel=1e-9)

@@ -83,12 +83,28 @@ def test_logme_is_that_by_the_singular_vectors(kind: str) -> None:
     targets = (y[:, None] == np.arange(3)).astype(float)
     along = (left[:, kept].T @ targets) ** 2
     expected = [
-        _evidence(
-            singular[kept] ** 2, along[:, code], max(0.0, targets[:, code].sum() - along[:, code].sum()), *X.shape
-        )
+        _evidence(singular[kept] ** 2, along[:, code], max(0.0, targets[:, code].sum() - along[:, code].sum()), len(X))
         for code in range(3)
     ]
     assert logme(X, y) == pytest.approx(np.mean(expected), rel=1e-8)
+
+
+@pytest.mark.parametrize("unit", [1e-170, 1e-3, 1e4, 1e300])
+def test_the_unit_of_the_coordinates_does_not_matter(unit: float) -> None:
+    X, y = blobs(1)
+    assert label_fit(X * unit, y).to_dict() == pytest.approx(label_fit(X, y).to_dict(), rel=1e-9)
+
+
+def test_a_space_of_zeros_has_no_evidence() -> None:
+    assert math.isnan(logme(np.zeros((6, 2)), list("aabbcc")))
+
+
+def test_labels_of_one_row_say_nothing_of_the_distance_within() -> None:
+    X, y = blobs(0, n=600)
+    several = gdv(X, y)
+    y[:10] = np.arange(10, 20)
+    assert gdv(X, y) == pytest.approx(several, abs=0.1)
+    assert math.isnan(gdv(X[:3], [0, 1, 2]))
 
 
 def test_scores_of_a_collapsed_space_keep_their_digits() -> None:

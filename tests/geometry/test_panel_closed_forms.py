@@ -9,7 +9,6 @@ from scipy.optimize import minimize
 from scipy.stats import hypergeom, multivariate_normal
 from threadpoolctl import threadpool_limits
 
-from closerlook.geometry import fit
 from closerlook.geometry.alike import alikeness, linear_cka, procrustes, rsa, shared_neighbours
 from closerlook.geometry.fit import gdv, logme, nearest_mean_accuracy, silhouette
 from closerlook.geometry.nulls import Null, cover_probability, separability
@@ -361,12 +360,10 @@ def test_logme_is_the_largest_evidence(n: int, d: int) -> None:
     assert logme(X, y) == pytest.approx(expected, abs=1e-3)
 
 
-def test_logme_with_more_dimensions_than_rows_comes_near_the_largest_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The authors' eleven rounds stop short of it there, always below."""
+def test_logme_with_more_dimensions_than_rows_is_the_largest_evidence_too() -> None:
+    """The authors' eleven rounds stop short of it there."""
     X, y = gaussian(30, 45) + np.eye(3, 45)[np.arange(30) % 3], np.arange(30) % 3
     expected = np.mean([evidence(X, (y == code).astype(float)) for code in range(3)])
-    assert expected - 0.02 < logme(X, y) < expected
-    monkeypatch.setattr(fit, "ROUNDS", 1000)
     assert logme(X, y) == pytest.approx(expected, abs=1e-3)
 
 

@@ -186,7 +186,7 @@ def test_gdv_is_its_formula_from_full_matrices(labelled: Labelled) -> None:
     X, y = labelled
     z = 0.5 * StandardScaler().fit_transform(X)
     groups = [z[y == code] for code in np.unique(y)]
-    inside = np.mean([pdist(g).mean() if len(g) > 1 else 0.0 for g in groups])
+    inside = np.mean([pdist(g).mean() for g in groups if len(g) > 1])
     between = np.mean([cdist(one, other).mean() for one, other in combinations(groups, 2)])
     assert gdv(X, y) == pytest.approx((inside - between) / math.sqrt(X.shape[1]), abs=1e-7)
 

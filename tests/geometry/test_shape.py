@@ -57,6 +57,21 @@ def test_means_of_unequal_length_and_angle_show() -> None:
     assert found.nc2_angle > 0.2
 
 
+def test_labels_around_one_mean_have_not_collapsed() -> None:
+    found = collapse([[1.0], [-1.0], [1.0], [-1.0]], list("aabb"))
+    assert (found.nc1, found.cdnv) == (math.inf, math.inf)
+    assert np.isnan([found.nc2_norm, found.nc2_angle, found.nc3]).all()
+
+
+@pytest.mark.parametrize("unit", [1e-170, 1e100, 1e300])
+def test_the_unit_of_the_coordinates_does_not_matter(unit: float) -> None:
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    X = rng.normal(size=(60, 5)) + np.eye(3, 5)[y]
+    for measure in (lambda Z: collapse(Z, y).to_dict(), lambda Z: isotropy(Z).to_dict(), participation_ratio, two_nn):
+        assert measure(X * unit) == pytest.approx(measure(X), rel=1e-9)
+
+
 def test_one_label_cannot_collapse() -> None:
     with pytest.raises(InputError, match="y has one label, 'a'; expected at least two"):
         collapse([[0.0], [1.0]], ["a", "a"])

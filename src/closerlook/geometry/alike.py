@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,10 +12,21 @@ from numpy.typing import ArrayLike
 
 from closerlook.errors import InputError
 from closerlook.geometry import kernels
-from closerlook.geometry.frame import Floats, Integers, as_points
-from closerlook.geometry.shape import around_mean, centre, each_strip, later_distances, nearest_rows, one_thread
+from closerlook.geometry.frame import Floats, Integers
+from closerlook.geometry.shape import (
+    around_mean,
+    centre,
+    each_strip,
+    in_range,
+    later_distances,
+    nearest_rows,
+    one_thread,
+)
 
 NEIGHBOURS = 10
+
+ROUNDING = 1e-13
+"""What is below this part of the squares that it was computed from is nothing but their rounding."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +58,9 @@ def alikeness(A: ArrayLike, B: ArrayLike, *, k: int = NEIGHBOURS, threads: int |
 
 
 def linear_cka(A: ArrayLike, B: ArrayLike) -> float:
-    """Debiased linear CKA, from (d, d) products alone: no n × n matrix. NaN where n < 4 or a space is one point.
+    """Debiased linear CKA, from (d, d) products alone: no n × n matrix.
+
+    NaN where n < 4, and where a space has nothing to compare: all its rows are one point, or equally far apart.
 
     >>> rng = np.random.default_rng(0)
     >>> A = rng.normal(size=(100, 5))
@@ -57,8 +71,11 @@ def linear_cka(A: ArrayLike, B: ArrayLike) -> float:
     a, b = around_mean(a), around_mean(b)
     if len(a) < 4:
         return math.nan
-    length = math.sqrt(max(0.0, _hsic(a, a)) * max(0.0, _hsic(b, b)))
-    return _hsic(a, b) / length if length > 0 else math.nan
+    own = [_hsic(space, space) for space in (a, b)]
+    sizes = [float((space**2).sum()) / len(space) for space in (a, b)]
+    if any(found <= ROUNDING * size**2 for found, size in zip(own, sizes, strict=True)):
+        return math.nan
+    return _hsic(a, b) / math.sqrt(own[0] * own[1])
 
 
 def _hsic(a: Floats, b: Floats) -> float:
@@ -98,32 +115,45 @@ def _rotated(a: Floats) -> Floats:
 def rsa(A: ArrayLike, B: ArrayLike, *, threads: int | None = None) -> float:
     """The Spearman correlation of the Euclidean distances of all pairs of rows; strip by strip, in bounded memory.
 
-    Distances are told apart to one part in 32,768, down to a millionth of the largest: those of one level share their
-    mean rank, as ties do, which moves the correlation by less than 1e-5.
+    Distances are counted by level: one part in 16,384, and where more than one pair in a thousand is at one level, as
+    in a collapsed space, one part in 67 million. Those of one level share their mean rank, as ties do, which moves the
+    correlation by less than 1e-5. Below 6 · 10⁻⁸ of the largest, where inner products are nothing but
+    rounding, all distances are one level.
     """
     a, b = _paired(A, B)
     spaces = [centre(space) for space in (a, b)]
     tops = [_top(squares) for _, squares in spaces]
     if len(a) < 3 or min(tops) == 0:
         return math.nan
-    n, scales = len(a), [1 / top for top in tops]
+    n = len(a)
+    levels = [kernels.Levels(1 / top) for top in tops]
 
     def count(start: int, end: int) -> list[Integers]:
-        strips = (later_distances(*space, start, end) for space in spaces)
-        return [kernels.count_levels(strip, scale) for strip, scale in zip(strips, scales, strict=True)]
+        return [one.count(later_distances(*space, start, end)) for one, space in zip(levels, spaces, strict=True)]
 
     def multiply(start: int, end: int) -> float:
         strips = [later_distances(*space, start, end) for space in spaces]
-        return kernels.rank_products(strips, scales, ranks)
+        return kernels.rank_products(strips, levels, ranks)
 
-    counts = np.zeros((2, kernels.LEVELS), np.int64)
-    for found in each_strip(count, n, threads):
-        counts += found
-    ranks = [np.cumsum(levels) - (levels - 1) / 2 - (n * (n - 1) / 2 + 1) / 2 for levels in counts]  # around the middle
-    squares = [float(levels @ rank**2) for levels, rank in zip(counts, ranks, strict=True)]
+    counts = _sums(each_strip(count, n, threads))
+    finer = [one.refined(found) for one, found in zip(levels, counts, strict=True)]
+    if finer != levels:
+        levels = finer
+        counts = _sums(each_strip(count, n, threads))
+    middle = (n * (n - 1) / 2 + 1) / 2
+    ranks = [one.ranks(found) - middle for one, found in zip(levels, counts, strict=True)]
+    squares = [float(found @ rank**2) for found, rank in zip(counts, ranks, strict=True)]
     if min(squares) == 0:
         return math.nan
     return sum(each_strip(multiply, n, threads)) / math.sqrt(squares[0] * squares[1])
+
+
+def _sums(parts: Iterator[list[Integers]]) -> list[Integers]:
+    """The sum of both counts over strips."""
+    sums = next(parts)
+    for found in parts:
+        sums = [np.add(whole, part, out=whole) for whole, part in zip(sums, found, strict=True)]
+    return sums
 
 
 def _top(squares: Floats) -> float:
@@ -132,17 +162,22 @@ def _top(squares: Floats) -> float:
 
 
 def shared_neighbours(A: ArrayLike, B: ArrayLike, *, k: int = NEIGHBOURS, threads: int | None = None) -> float:
-    """The Jaccard index of each row's k nearest in both spaces, mean over rows; ties go to the smaller row."""
+    """The Jaccard index of each row's k nearest in both spaces, mean over rows; ties go to the smaller row.
+
+    NaN where all rows of a space are one point: none is nearer than another.
+    """
     a, b = _paired(A, B)
     if not 1 <= k < len(a):
         raise InputError(f"k is {k}; expected 1 to {len(a) - 1}, as there are {len(a)} rows")
+    if any((space == space[0]).all() for space in (a, b)):
+        return math.nan
     near = np.sort(np.hstack([nearest_rows(space, k, threads)[0] for space in (a, b)]), axis=1)
     shared = (near[:, 1:] == near[:, :-1]).sum(axis=1)
     return float((shared / (2 * k - shared)).mean())
 
 
 def _paired(A: ArrayLike, B: ArrayLike) -> tuple[Floats, Floats]:
-    a, b = as_points(A, "A"), as_points(B, "B")
+    a, b = in_range(A, "A"), in_range(B, "B")
     if len(a) != len(b):
         raise InputError(f"A has {len(a)} rows and B {len(b)}; expected the same rows in both")
     return a, b

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import minimize_scalar
 
 from closerlook.geometry.frame import Floats, Integers
 from closerlook.geometry.shape import (
@@ -21,8 +22,11 @@ from closerlook.geometry.shape import (
     one_thread,
 )
 
-ROUNDS = 1000
-"""Steps of LogME's fixed point at most. Its authors stop after 11, short of it where columns outnumber rows."""
+MISSED = 1e-5
+"""Added to what a linear model misses of a target, as LogME's authors do: a model that misses nothing has no bound."""
+
+RATIOS = np.arange(-28.0, 8.0, 0.25)
+"""Exponents of ten among which the best ratio of precisions is looked for; 0 is the largest squared singular value."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,9 @@ def label_fit(X: ArrayLike, y: ArrayLike, *, threads: int | None = None) -> Labe
 def logme(X: ArrayLike, y: ArrayLike) -> float:
     """The logarithm of maximum evidence that the labels, one against the rest, are linear in X; mean over rows, labels.
 
-    As in the authors' code, X is taken as it comes, without an intercept.
+    As in the authors' code, X is not centred, and there is no intercept. They look for the maximum in 11 steps, short
+    of it where columns outnumber rows, with a guard that makes it depend on the unit of X; here it is found. NaN where
+    X is 0.
     """
     points, codes, m = labelled(X, y)
     n, d = points.shape
@@ -56,35 +62,42 @@ def logme(X: ArrayLike, y: ArrayLike) -> float:
     with one_thread():
         triangle = np.asarray(np.linalg.qr(np.column_stack([points, _members(codes, m)]), mode="r"))
         left, singular, _ = np.linalg.svd(triangle[:d, :d], full_matrices=False)
-    kept = singular > singular.max(initial=0) * 1e-12
+    if not singular.any():
+        return math.nan
+    kept = singular > singular.max() * 1e-12
     along = (left.T @ triangle[:d, d:]) ** 2
     rest = (triangle[d:, d:] ** 2).sum(axis=0) + along[~kept].sum(axis=0)
-    found = [_evidence(singular[kept] ** 2, along[kept, code], float(rest[code]), n, d) for code in range(m)]
+    found = [_evidence(singular[kept] ** 2, along[kept, code], float(rest[code]), n) for code in range(m)]
     return float(np.mean(found))
 
 
-def _evidence(squares: Floats, along: Floats, rest: float, n: int, d: int) -> float:
-    """The evidence for each row of one target, at the fixed point of the two precisions, alpha and beta."""
-    alpha = beta = 1.0
-    ratio = alpha / beta
-    for _ in range(ROUNDS):
-        gamma = float((squares / (squares + ratio)).sum())
-        length = float((squares * along / (ratio + squares) ** 2).sum())
-        missed = float((along / (1 + squares / ratio) ** 2).sum()) + rest
-        alpha, beta = gamma / (length + 1e-5), (n - gamma) / (missed + 1e-5)
-        before, ratio = ratio, alpha / beta
-        if abs(ratio - before) / before <= 1e-6:
-            break
-    length = float((squares * along / (ratio + squares) ** 2).sum())
-    missed = float((along / (1 + squares / ratio) ** 2).sum()) + rest
-    flat = d - len(squares)
-    volume = float(np.log(alpha + beta * squares).sum()) + flat * math.log(alpha)
-    whole = d * math.log(alpha) + n * math.log(beta) - volume - beta * missed - alpha * length
-    return (whole - n * math.log(2 * math.pi)) / (2 * n)
+def _evidence(squares: Floats, along: Floats, rest: float, n: int) -> float:
+    """The largest evidence for each row of one target, over both precisions, that of the weights and of the noise.
+
+    squares: of the singular values, whose unit does not matter; along: of the target along their directions; rest: of
+    it outside them. For a given ratio of the precisions the best of either is known, so that one number is left to
+    search: first on a grid, as there may be several peaks.
+    """
+    squares = squares / squares.max()
+
+    def twice(exponents: Floats) -> Floats:
+        kept = 1 / (1 + np.multiply.outer(10.0**-exponents, squares))  # what a ratio leaves of each direction
+        missed = kept @ along + rest + MISSED
+        found: Floats = np.log(kept).sum(axis=-1) - n * np.log(missed)
+        return found
+
+    values = twice(RATIOS)
+    best = int(values.argmax())
+    ends = RATIOS[max(best - 1, 0)], RATIOS[min(best + 1, len(RATIOS) - 1)]
+    found = minimize_scalar(lambda exponent: -float(twice(np.array(exponent))), bounds=ends, method="bounded")
+    highest = max(float(values[best]), -float(found.fun))
+    return (highest + n * (math.log(n) - 1 - math.log(2 * math.pi))) / (2 * n)
 
 
 def gdv(X: ArrayLike, y: ArrayLike, *, threads: int | None = None) -> float:
     """Mean distance within labels minus mean distance between them, of z-scores halved, over the root of d.
+
+    A label of one row has no distance within; NaN where all are such.
 
     >>> far = [[0.0], [0.0], [9.0], [9.0]]
     >>> round(gdv(far, ["a", "a", "b", "b"]), 9)
@@ -99,7 +112,9 @@ def gdv(X: ArrayLike, y: ArrayLike, *, threads: int | None = None) -> float:
     np.add.at(between, codes, sums)
     pairs = np.outer(counts, counts) - np.diag(counts)
     several = counts > 1
-    inside = np.divide(between.diagonal(), pairs.diagonal(), out=np.zeros(m), where=several)
+    if not several.any():
+        return math.nan
+    inside = between.diagonal()[several] / pairs.diagonal()[several]
     i, j = np.triu_indices(m, 1)
     apart = between[i, j] / pairs[i, j]
     return float((inside.mean() - apart.mean()) / math.sqrt(points.shape[1]))

@@ -75,6 +75,12 @@ def as_labels(y: ArrayLike, n: int) -> tuple[tuple[Label, ...], Integers]:
     return tuple(labels.tolist()), codes.astype(np.int64).reshape(-1)
 
 
+def at_least(name: str, value: int, least: int) -> None:
+    """Refuse an option below its least value."""
+    if value < least:
+        raise InputError(f"{name} is {value}; expected at least {least}")
+
+
 def as_array(values: ArrayLike, name: str) -> NDArray[Any]:
     """The values as an array; InputError if they are none."""
     try:

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from closerlook.errors import InputError
 from closerlook.geometry import kernels
 from closerlook.geometry.clusters import Clustering
-from closerlook.geometry.frame import Floats, Frame, Integers, Label, as_labels, as_points, longest
+from closerlook.geometry.frame import Floats, Frame, Integers, Label, as_labels, longest
 from closerlook.geometry.hulls import TAU
 from closerlook.geometry.kernels import Progress
-from closerlook.geometry.shape import in_order
+from closerlook.geometry.shape import in_order, in_range
 
 RIDGE = 0.05
 """Of the soft margin: C = 10 in the usual notation."""
@@ -30,7 +30,8 @@ class Overlap:
     removed: points that a soft-margin hyperplane leaves on the wrong side, or all of the smaller label where these are
     fewer; without them the labels are apart, so the fewest possible are no more than these (to find the fewest is
     NP-hard). share: of the points of both. slack: the sum of the hinge losses of that hyperplane, at the scale where
-    margins are 1; never less than the points on its wrong side.
+    margins are 1; never less than the points on its wrong side. Labels that touch within tau count as overlapping, and
+    may need none removed.
     """
 
     first: Label
@@ -64,7 +65,7 @@ def overlaps(
     progress: Progress | None = None,
 ) -> list[Overlap]:
     """The pairs of labels that are not linearly separable, with how far they are from it; the worst first."""
-    points = as_points(X)
+    points = in_range(X)
     labels, codes = as_labels(y, len(points))
     if len(labels) < 2:
         raise InputError(f"y has one label, {labels[0]!r}; expected at least two")

@@ -57,8 +57,8 @@ _SIGNATURES: dict[str, tuple[type | None, str]] = {
     "solve_pairs": (None, "XFxnNnNNnxxxntSXXNXNNXS"),
     "nearest": (None, "XnXXXnnxtXX"),
     "nearest_in_strip": (None, "XnnXFnnnxNX"),
-    "count_levels": (None, "XnnxN"),
-    "rank_products": (c_double, "XXnnxxXX"),
+    "count_levels": (None, "XnnxNN"),
+    "rank_products": (c_double, "XXnnxxNNXX"),
     "greedy_new": (c_void_p, "XnnnnNNXXNNNNxxxt"),
     "greedy_free": (None, "p"),
     "greedy_add_plane": (None, "pnnX"),
@@ -216,26 +216,69 @@ def nearest_in_strip(
     return rows, squared
 
 
-LEVELS = 20 << 15
-"""Levels that distances are told apart by: 2^15 in each of 20 octaves, as `native/pairs.c` has them."""
+LEVELS = 24 << 14
+"""Levels that distances are told apart by: 2^14 in each of 24 octaves, as `native/pairs.c` has them."""
+
+FINER = 1 << 12
+"""Levels that a crowded one is divided into."""
+
+CROWDED = 1 / 1024
+"""The share of all distances from which on a level is crowded."""
 
 
-def count_levels(distances: Floats, scale: float) -> Integers:
-    """(LEVELS,) how many distances lie at each level: of some rows (b, c) to themselves and all later ones.
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """How distances are told apart; scale: brings every one below 1.
 
-    scale: brings every distance below 1.
+    places: (LEVELS,) for each level that is divided its place among those, else -1; None where none is. Counts and
+    ranks are by level, those of divided levels behind the others, FINER for each.
     """
-    counts = np.zeros(LEVELS, np.int64)
-    library().count_levels(_pointer(distances), *distances.shape, scale, _pointer(counts))
-    return counts
+
+    scale: float
+    places: Integers | None = None
+
+    def refined(self, counts: Integers) -> Levels:
+        """The same with crowded levels divided; itself where none is. The first level, nearly 0, stays one."""
+        crowded = np.flatnonzero(counts > CROWDED * counts.sum())
+        crowded = crowded[crowded > 0]
+        if len(crowded) == 0:
+            return self
+        places = np.full(LEVELS, -1, np.int64)
+        places[crowded] = np.arange(len(crowded))
+        return Levels(self.scale, places)
+
+    def divided(self) -> Integers:
+        """The levels that are divided."""
+        return np.flatnonzero(self.places >= 0) if self.places is not None else np.empty(0, np.int64)
+
+    def count(self, distances: Floats) -> Integers:
+        """How many lie at each level: of some rows (b, c) to themselves and all later ones."""
+        counts = np.zeros(LEVELS + FINER * len(self.divided()), np.int64)
+        library().count_levels(
+            _pointer(distances), *distances.shape, self.scale, _pointer(self.places), _pointer(counts)
+        )
+        return counts
+
+    def ranks(self, counts: Integers) -> Floats:
+        """The mean rank of each level's distances, counted from 1."""
+        divided = self.divided()
+        inner = counts[LEVELS:].reshape(len(divided), FINER)
+        outer = counts[:LEVELS].copy()
+        outer[divided] = inner.sum(axis=1)
+        below = np.cumsum(outer) - outer
+        own = below[divided][:, None] + np.cumsum(inner, axis=1) - (inner - 1) / 2
+        return np.concatenate([below + (outer + 1) / 2, own.ravel()])
 
 
-def rank_products(distances: Sequence[Floats], scales: Sequence[float], ranks: Sequence[Floats]) -> float:
+def rank_products(distances: Sequence[Floats], levels: Sequence[Levels], ranks: Sequence[Floats]) -> float:
     """The sum of the products of the ranks that two spaces give to the same pairs; ranks: by level."""
-    (a, b), (rank_a, rank_b) = distances, ranks
+    (a, b), (rank_a, rank_b), (level_a, level_b) = distances, ranks, levels
     return float(
-        library().rank_products(_pointer(a), _pointer(b), *a.shape, *scales, _pointer(rank_a), _pointer(rank_b))
-    )
+        library().rank_products(
+            _pointer(a), _pointer(b), *a.shape, level_a.scale, level_b.scale, _pointer(level_a.places),
+            _pointer(level_b.places), _pointer(rank_a), _pointer(rank_b),
+        )
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

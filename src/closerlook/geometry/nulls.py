@@ -13,7 +13,7 @@ from scipy.special import bdtr
 from closerlook.errors import InputError
 from closerlook.geometry.clusters import cluster
 from closerlook.geometry.distances import cluster_distances, label_distances
-from closerlook.geometry.frame import Floats, Integers, as_labels, as_points
+from closerlook.geometry.frame import Floats, Integers, as_labels, as_points, at_least
 from closerlook.geometry.graded import LabelHulls
 from closerlook.geometry.hulls import TAU
 from closerlook.geometry.kernels import Progress
@@ -82,6 +82,7 @@ def separability(
     progress: Progress | None = None,
 ) -> Separability:
     """The share of pairs of labels whose hulls are apart, and what chance gives: is 'separable' information here?"""
+    at_least("shuffles", shuffles, 0)
     points = as_points(X)
     labels, codes = as_labels(y, len(points))
     if len(labels) < 2:
@@ -147,6 +148,8 @@ def cluster_nulls(
     points: a space with more is thinned out at random to so many, the same for the true labels and all shuffles:
     shuffled labels fall into so many clusters that a large space would take hours.
     """
+    at_least("shuffles", shuffles, 0)
+    at_least("points", points, 2)
     rng = np.random.default_rng([seed, 6])
     whole = as_points(X)
     _, codes = as_labels(y, len(whole))

@@ -22,7 +22,7 @@ from scipy.stats import t as student
 from closerlook.errors import InputError
 from closerlook.geometry.clusters import Clustering
 from closerlook.geometry.distances import PlacedClusters, Statistic, label_distances
-from closerlook.geometry.frame import Floats, Integers, Label, plain
+from closerlook.geometry.frame import Floats, Integers, Label, at_least, plain
 from closerlook.geometry.kernels import Progress
 
 Method = Literal["holm", "fdr"]
@@ -187,7 +187,8 @@ def change_p_values(before: Resampled, after: Resampled, change: ArrayLike) -> F
     change: (m,) what the whole samples show, after less before. Both must be drawn alike: the same examples and seed.
     A few tens of replicates say how large the error is, not how its tails look: the change is divided by the deviation
     of the replicates' changes, as `interval` has it, and compared with Student's t with as many degrees of freedom as
-    there are splits. NaN where fewer than two splits have the label, or where all halves change by the same.
+    there are splits. Distances are computed within GAP, so that no deviation is taken to be below GAP of them. NaN
+    where fewer than two splits have the label, or where all halves change by the same.
     """
     if before.labels != after.labels or before.values.shape != after.values.shape or before.seed != after.seed:
         raise InputError(
@@ -199,7 +200,8 @@ def change_p_values(before: Resampled, after: Resampled, change: ArrayLike) -> F
         raise InputError(f"change has shape {seen.shape}; expected one for each of the {len(before.labels)} labels")
     deviation, splits = _deviation(after.minimum() - before.minimum())
     known = (splits >= 2) & (deviation > 0)
-    ratio = np.abs(seen) / np.where(known, deviation, np.nan)
+    floor = GAP * (_nan_mean(before.minimum(), axis=0) + _nan_mean(after.minimum(), axis=0))
+    ratio = np.abs(seen) / np.where(known, np.hypot(deviation, floor), np.nan)
     return np.asarray(2 * student.sf(ratio, np.maximum(splits, 1)))
 
 
@@ -217,6 +219,8 @@ def adjust(p_values: ArrayLike, method: Method = "holm") -> Floats:
     given = np.asarray(p_values, dtype=np.float64)
     adjusted, there = np.full(given.shape, np.nan), ~np.isnan(given)
     p = given[there]
+    if ((p < 0) | (p > 1)).any():
+        raise InputError(f"p_values holds {p[(p < 0) | (p > 1)][0]:g}; expected probabilities, from 0 to 1")
     if method == "fdr":
         adjusted[there] = false_discovery_control(p) if len(p) else p
         return adjusted
@@ -288,9 +292,3 @@ def finite(values: ArrayLike) -> Floats:
     """Those that are numbers, in a row."""
     array = np.asarray(values, dtype=np.float64).ravel()
     return array[np.isfinite(array)]
-
-
-def at_least(name: str, value: int, least: int) -> None:
-    """Refuse an option below its least value."""
-    if value < least:
-        raise InputError(f"{name} is {value}; expected at least {least}")

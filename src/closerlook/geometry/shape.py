@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from closerlook.errors import InputError
 from closerlook.geometry import kernels
-from closerlook.geometry.frame import Floats, Frame, Integers, as_labels, as_points
+from closerlook.geometry.frame import Floats, Frame, Integers, as_labels, as_points, blocks
 
 BLOCK_BYTES = 1 << 25
 """What the distances of a strip of rows to all rows may take; several strips are under way at a time."""
@@ -26,6 +26,9 @@ MOST_TASKS = 8
 
 EMPTY = 1e-6
 """Directions with less than this part of the largest spread hold nothing but the rounding of 32-bit vectors."""
+
+IN_RANGE = 100
+"""Coordinates up to two to this power are taken as they come: their eighth power is a number still."""
 
 OUTLYING = 3.0
 """Standard deviations from which on a dimension's mean stands out."""
@@ -57,7 +60,7 @@ class Collapse:
 def collapse(X: ArrayLike, y: ArrayLike) -> Collapse:
     """How far a space has collapsed onto the means of its labels; the classifier is that of least squares.
 
-    All are NaN where all rows are the same.
+    All are NaN where all rows are the same; where only the means are, nc1 and cdnv are infinite, nc2 and nc3 NaN.
 
     >>> corners = np.eye(3).repeat(4, axis=0)
     >>> found = collapse(corners, [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2])
@@ -68,32 +71,34 @@ def collapse(X: ArrayLike, y: ArrayLike) -> Collapse:
     centred = around_mean(points)
     if not centred.any():
         return Collapse(*[math.nan] * 6)
-    means, counts = class_means(centred, codes, m)
-    within = centred - means[codes]
-    spread = np.bincount(codes, (within**2).sum(axis=1), m) / counts  # each label's variance
-    middle = means.mean(axis=0)
-    arms = means - middle
-    lengths = np.linalg.norm(arms, axis=1)
-    i, j = np.triu_indices(m, 1)
-    apart = ((means[i] - means[j]) ** 2).sum(axis=1)
-    cosines = _cosines(arms)[i, j]
-    said, weights = _least_squares(centred, codes, m)
-    near = nearest_mean(centred, means)
-    return Collapse(
-        nc1=_trace_ratio(within, arms) / m,
-        cdnv=float(np.mean((spread[i] + spread[j]) / (2 * apart))) if (apart > 0).all() else math.inf,
-        nc2_norm=float(lengths.std() / lengths.mean()) if lengths.mean() > 0 else math.nan,
-        nc2_angle=float(cosines.std()),
-        nc3=float(np.linalg.norm(_unit(weights) - _unit(arms))),
-        nc4=float(np.mean(said == near)),
-    )
+    with one_thread():
+        means, counts = class_means(centred, codes, m)
+        within = centred - means[codes]
+        spread = np.bincount(codes, (within**2).sum(axis=1), m) / counts  # each label's variance
+        arms = means - means.mean(axis=0)
+        lengths = np.linalg.norm(arms, axis=1)
+        i, j = np.triu_indices(m, 1)
+        apart = np.concatenate([((means[at + 1 :] - means[at]) ** 2).sum(axis=1) for at in range(m)])
+        cosines = _cosines(arms)[i, j]
+        said, weights = _least_squares(centred, codes, m)
+        near = nearest_mean(centred, means)
+        return Collapse(
+            nc1=_trace_ratio(within, arms) / m,
+            cdnv=float(np.mean((spread[i] + spread[j]) / (2 * apart))) if (apart > 0).all() else math.inf,
+            nc2_norm=float(lengths.std() / lengths.mean()) if lengths.mean() > 0 else math.nan,
+            nc2_angle=float(cosines.std()) if lengths.all() else math.nan,
+            nc3=float(np.linalg.norm(_unit(weights) - _unit(arms))),
+            nc4=float(np.mean(said == near)),
+        )
 
 
 def _trace_ratio(within: Floats, arms: Floats) -> float:
-    """tr(W B+), W the covariance within labels, B that of their means; computed in the space the means span."""
+    """tr(W B+), W the covariance within labels, B that of their means; in the space they span, infinite without one."""
     m = len(arms)
     _, singular, directions = np.linalg.svd(arms / math.sqrt(m), full_matrices=False)
     kept = singular > singular.max(initial=0) * 1e-10
+    if not kept.any():
+        return math.inf
     inside = (within @ directions[kept].T) / singular[kept]
     return float((inside**2).sum() / len(within))
 
@@ -116,8 +121,9 @@ def nearest_mean(points: Floats, means: Floats) -> Integers:
 
 
 def _unit(matrix: Floats) -> Floats:
+    """Scaled to length 1; NaN where there is no length."""
     length = np.linalg.norm(matrix)
-    return matrix / length if length > 0 else matrix
+    return matrix / (length if length > 0 else math.nan)
 
 
 def _cosines(rows: Floats) -> Floats:
@@ -136,7 +142,7 @@ def participation_ratio(X: ArrayLike) -> float:
     >>> round(participation_ratio([[1, 0], [-1, 0], [0, 1], [0, -1]]), 9)
     2.0
     """
-    values = _variances(as_points(X))
+    values = _variances(in_range(X))
     total = (values**2).sum()
     return float(values.sum() ** 2 / total) if total > 0 else 0.0
 
@@ -147,7 +153,7 @@ def two_nn(X: ArrayLike, *, discard: float = 0.1, threads: int | None = None) ->
     A row that is there several times counts once: its nearest neighbour is the nearest that lies elsewhere. discard:
     the share of the largest ratios left out of the fit, as in the paper. NaN with fewer than four places.
     """
-    points = _places(as_points(X))
+    points = _places(in_range(X))
     if len(points) < 4:
         return math.nan
     squared = nearest_rows(points, 2, threads)[1]
@@ -196,7 +202,7 @@ def isotropy(X: ArrayLike) -> Isotropy:
     >>> isotropy([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]).iso_score
     1.0
     """
-    points = as_points(X)
+    points = in_range(X)
     d = points.shape[1]
     lengths = np.linalg.norm(points, axis=1)
     unit = points[lengths > 0] / lengths[lengths > 0, None]
@@ -234,9 +240,19 @@ def _variances(points: Floats) -> Floats:
 # ---- shared ----
 
 
+def in_range(X: ArrayLike, name: str = "X") -> Floats:
+    """Checked points, by a power of two where they are so large or small that products of their squares would be lost.
+
+    No measure here depends on the unit.
+    """
+    points = as_points(X, name)
+    exponent = int(np.frexp(max(float(np.abs(block).max()) for block in blocks(points)))[1])
+    return points if abs(exponent) <= IN_RANGE else np.ldexp(points, -exponent)
+
+
 def labelled(X: ArrayLike, y: ArrayLike) -> tuple[Floats, Integers, int]:
     """Checked points, the place of each row's label, and how many labels there are: at least two."""
-    points = as_points(X)
+    points = in_range(X)
     labels, codes = as_labels(y, len(points))
     if len(labels) < 2:
         raise InputError(f"y has one label, {labels[0]!r}; expected at least two")

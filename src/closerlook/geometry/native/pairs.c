@@ -77,39 +77,46 @@ void nearest_in_strip(const double *X, int64_t n, int64_t d, const double *lengt
     }
 }
 
-enum { FINE = 15, OCTAVES = 20 };
+enum { FINE = 14, OCTAVES = 24, FINER = 12 };
 
 /*
  * Level of a distance, which times the scale is below 1: 2^FINE levels in each of the OCTAVES below 1, so that one row
- * far from all others does not throw these into few levels; what is nearer still is at level 0, as rounding may be.
+ * far from all others does not throw these into few levels; what is nearer still is at level 0. A level with a place is
+ * divided by the next FINER bits, into levels behind all others. Both go by the bits of the number, which order as it
+ * does; what is no number is at the last level.
  */
-static int64_t level(double distance, double scale)
+static int64_t level(double distance, double scale, const int64_t *places)
 {
     union { double value; int64_t bits; } share = {distance * scale};
+    if (!(share.value < 1)) return ((int64_t)OCTAVES << FINE) - 1;
     int64_t found = (share.bits >> (52 - FINE)) - ((int64_t)(1023 - OCTAVES) << FINE);
-    return found > 0 ? found : 0;
+    if (found <= 0) return 0;
+    if (!places || places[found] < 0) return found;
+    int64_t inner = (share.bits >> (52 - FINE - FINER)) & ((1 << FINER) - 1);
+    return ((int64_t)OCTAVES << FINE) + (places[found] << FINER) + inner;
 }
 
 /*
  * How many distances lie at each level: (rows, columns), of rows to themselves and all later ones, so that the pairs are
- * those above the diagonal. counts: one for each level.
+ * those above the diagonal. places: of divided levels, or NULL; counts: one for each level.
  */
-void count_levels(const double *distance, int64_t rows, int64_t columns, double scale, int64_t *counts)
+void count_levels(const double *distance, int64_t rows, int64_t columns, double scale, const int64_t *places,
+                  int64_t *counts)
 {
     for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = i + 1; j < columns; j++) counts[level(distance[i * columns + j], scale)]++;
+        for (int64_t j = i + 1; j < columns; j++) counts[level(distance[i * columns + j], scale, places)]++;
 }
 
 /* The sum over the same pairs of the product of two ranks, each by its level. */
 double rank_products(const double *a, const double *b, int64_t rows, int64_t columns, double scale_a, double scale_b,
-                     const double *rank_a, const double *rank_b)
+                     const int64_t *places_a, const int64_t *places_b, const double *rank_a, const double *rank_b)
 {
     double total = 0;
     for (int64_t i = 0; i < rows; i++) {
         const double *p = a + i * columns, *q = b + i * columns;
         double sum = 0;
         for (int64_t j = i + 1; j < columns; j++)
-            sum += rank_a[level(p[j], scale_a)] * rank_b[level(q[j], scale_b)];
+            sum += rank_a[level(p[j], scale_a, places_a)] * rank_b[level(q[j], scale_b, places_b)];
         total += sum;
     }
     return total;
