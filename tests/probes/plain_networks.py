@@ -31,6 +31,8 @@ def plain_network(X: np.ndarray, y: np.ndarray, k: int, job: Job, training: Trai
             nn.functional.cross_entropy(model(inputs[batch]), targets[batch]).backward()
             optimiser.step()
         accuracy, loss = judge(model, inputs[held], targets[held])
+        if turn == 1:
+            best, top, least = None, -math.inf, math.inf  # the start was there for want of anything else
         if accuracy > top or loss < least - TOL:
             gained, least = turn, min(least, loss)
         top = max(top, accuracy)

@@ -38,7 +38,9 @@ def classify(
     ] = False,
     learning_rate: Annotated[float, Option(help="Of AdamW.", rich_help_panel=TRAINING)] = 4e-3,
     batch_size: Annotated[int, Option(min=1, help="Rows in a step.", rich_help_panel=TRAINING)] = 128,
-    max_rounds: Annotated[int, Option(min=0, help="Passes over train, at most.", rich_help_panel=TRAINING)] = 12,
+    max_rounds: Annotated[
+        int, Option(min=0, help="Rounds at most, of a pass over train or 30 steps.", rich_help_panel=TRAINING)
+    ] = 12,
     patience: Annotated[
         int,
         Option(min=1, help="Rounds without a gain on held-out rows before a network stops.", rich_help_panel=TRAINING),

@@ -209,8 +209,14 @@ class Best:
     def renew(
         self, places: Integers, judged: tuple[Floats, Floats], current: Sequence[Tensor], *, turn: int, by: Criterion
     ) -> None:
-        """Take in how the networks at these places did in a round. judged: accuracy, loss; current: their weights."""
+        """Take in how the networks at these places did in a round. judged: accuracy, loss; current: their weights.
+
+        Round 0, the weights as they were drawn, is the best only while there is no other: on few rows chance would
+        often have it so. It stays where a network diverges at once.
+        """
         accuracy, loss = judged
+        if turn == 1:
+            self.top_accuracy[places], self.least_loss[places] = -np.inf, np.inf
         gain = (accuracy > self.top_accuracy[places]) | (loss < self.least_loss[places] - TOL)
         self.gained[places[gain]] = turn
         self.top_accuracy[places] = np.maximum(self.top_accuracy[places], accuracy)
@@ -219,6 +225,7 @@ class Best:
         if by == "accuracy":
             level = accuracy == self.accuracy[places]
             better = (accuracy > self.accuracy[places]) | (level & better)
+        better |= (self.rounds[places] == 0) & np.isfinite(loss)
         at = places[better]
         self.accuracy[at], self.loss[at], self.rounds[at] = accuracy[better], loss[better], turn
         kept, new = torch.from_numpy(at), torch.from_numpy(np.flatnonzero(better))

@@ -35,7 +35,7 @@ class Training:
     A round is a pass over the rows, or as many as make ROUND steps; after each the network is judged on held_out, a
     part of train. It stops after `patience` rounds in which neither its accuracy there rose nor its loss fell by TOL,
     or after max_rounds; towards those the learning rate falls, step by step, to nothing. criterion: which of the two
-    says what the best round was; its weights are kept.
+    says what the best round was; its weights are kept. Weights as they were drawn are kept only without any round.
     """
 
     learning_rate: float = 4e-3

@@ -19,7 +19,7 @@ Kind = Literal["extract", "tune", "geometry", "classify", "compare", "paths", "p
 
 FORMATS: dict[Kind, int] = {
     **dict.fromkeys(get_args(Kind), 2),
-    **dict.fromkeys(("panel", "alike", "compare"), 3),
+    **dict.fromkeys(("panel", "alike", "compare", "classify"), 3),
 }
 """Go into the keys: raise that of a kind of cell when it would come out differently from the same inputs."""
 
