@@ -246,6 +246,24 @@ def test_a_file_or_a_folder_without_configuration_is_refused(tmp_path: Path) -> 
         resolve(str(tmp_path))
 
 
+def test_a_folder_without_a_tokenizer_is_refused(family: Folder, tmp_path: Path) -> None:
+    """transformers would make one that knows no word, and every word would be the same."""
+    folder = shutil.copytree(family("bert"), tmp_path / "bare")
+    for file in ("tokenizer.json", "vocab.txt"):
+        (folder / file).unlink(missing_ok=True)
+    with pytest.raises(
+        InputError, match=r"has no tokenizer in .*bare .*; save it there too: tokenizer.save_pretrained"
+    ):
+        resolve(str(folder))
+
+
+def test_a_folder_without_weights_is_not_taken_for_a_pickle(family: Folder, tmp_path: Path) -> None:
+    folder = shutil.copytree(family("bert"), tmp_path / "bare")
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(InputError, match=r"has no weights in .*; expected model.safetensors or pytorch_model.bin"):
+        resolve(str(folder))
+
+
 def test_hub_id_and_revision_are_read_from_the_hub_cache(family: Folder, tmp_path: Path) -> None:
     commit = "0123456789abcdef0123456789abcdef01234567"
     home = tmp_path / "models--owner--name"

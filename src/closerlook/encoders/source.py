@@ -21,18 +21,23 @@ DTYPES = ("float32", "float16", "bfloat16")
 LARGE = 1_000_000_000
 """From this many 16-bit weights on an encoder counts as large, see `choose_dtype`."""
 
-TOKENIZER_FILES = (
+VOCABULARIES = (
     "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
     "vocab.txt",
     "vocab.json",
-    "merges.txt",
     "spm.model",
     "spiece.model",
     "sentencepiece.bpe.model",
     "tokenizer.model",
+)
+"""Files of which a tokenizer needs one: without any, transformers makes one that knows no word, and says nothing."""
+
+TOKENIZER_FILES = (
+    *VOCABULARIES,
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "merges.txt",
 )
 
 
@@ -219,6 +224,8 @@ def _weights(name: str, folder: Path, allow_pickle: bool) -> tuple[list[Path], b
 
 
 def _refuse_pickle(name: str, file: Path, allow_pickle: bool) -> None:
+    if os.path.isdir(os.path.expanduser(name)) and not file.is_file():
+        raise InputError(f"encoder {name} has no weights in {file.parent}; expected model.safetensors or {file.name}")
     if not allow_pickle:
         raise InputError(
             f"encoder {name} has no safetensors weights in {file.parent}; a pickle checkpoint can run code when it is "
@@ -251,6 +258,11 @@ def _described(name: str, folder: Path, trust_remote_code: bool) -> list[Path]:
     if not config.is_file():
         raise InputError(f"encoder {name}: no config.json in {folder}; expected a Hugging Face model folder")
     read_json(config)
+    if not any((folder / file).is_file() for file in VOCABULARIES):
+        raise InputError(
+            f"encoder {name} has no tokenizer in {folder} (none of {', '.join(VOCABULARIES)}); save it there too: "
+            "tokenizer.save_pretrained(folder)"
+        )
     code = sorted(folder.glob("*.py")) if trust_remote_code else []
     return [config, *_tokenizer_files(folder), *code]
 
