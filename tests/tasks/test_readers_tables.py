@@ -129,6 +129,23 @@ def test_a_split_column_divides_a_file(tmp_path: Path) -> None:
     assert [split.name for split in task.splits] == ["dev"]
 
 
+def test_a_column_split_divides_a_file_whose_name_says_nothing(tmp_path: Path) -> None:
+    text = "text,label,split\na,X,train\nb,Y,test\nc,Y,train\n"
+    assert {split.name: split.texts for split in table(tmp_path, text).splits} == {"train": ("a", "c"), "test": ("b",)}
+    (tmp_path / "dev.csv").write_text(text)
+    assert [split.name for split in read_task(tmp_path / "dev.csv").splits] == ["dev"]
+    words = "text,label,split\na,X,banana\nb,Y,cocoa\n"
+    assert [split.name for split in table(tmp_path, words).splits] == ["train"]
+
+
+def test_texts_without_a_label_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert len(table(tmp_path, "text,label\na,X\nb,\nc,Y\nd,_\n").split("train")) == 2
+    assert caplog.messages == [f"{tmp_path / 'a.csv'}: 2 of 4 texts have no label and are left out"]
+    caplog.clear()
+    table(tmp_path, "words,tags\na b,X _\n")
+    assert not caplog.messages
+
+
 @pytest.mark.parametrize(
     ("records", "options", "message"),
     [
@@ -234,7 +251,11 @@ def test_a_split_column_divides_a_file(tmp_path: Path) -> None:
             {"split_column": "part"},
             "line 1: split None arrived; expected a name in column 'part'",
         ),
-        ([{"text": "a", "label": "x"}], {"split_column": "part"}, "line 1: split None arrived; expected a name .*"),
+        (
+            [{"text": "a", "label": "x"}],
+            {"split_column": "part"},
+            "line 1: no column for 'part'; found 'text', 'label': name one with split_column=",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_its_line(
@@ -265,8 +286,8 @@ def test_half_a_surrogate_pair_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("text,label\na,x\nb\n", "line 3: 1 cells; the header has 2"),
-        ("text,label\na,x,y\n", "line 2: 3 cells; the header has 2"),
+        ("text,label\na,x\nb\n", "line 3: 1 cells; the header has 2: expected cells separated by commas, .*"),
+        ("text,label\na,x,y\n", "line 2: 3 cells; the header has 2: expected cells .*"),
         ("text,text\na,x\n", r"line 1: columns \['text', 'text'\]; expected each name once"),
         ('text,label\n"a"b,x\n', "line 2: ',' expected after '\"'; expected cells that hold a quote to be quoted, .*"),
         ('text,label\n"a,x\n', "line 2: unexpected end of data; expected cells that hold a quote to be quoted, .*"),

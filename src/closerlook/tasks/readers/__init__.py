@@ -5,18 +5,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from closerlook.errors import InputError
 from closerlook.tasks.readers import conllu, streusle, tables, trec
-from closerlook.tasks.readers.source import Options, Reading
+from closerlook.tasks.readers.source import SPLITS, Options, Reading
 from closerlook.tasks.task import Annotated, Task, Unit
 
 __all__ = ["FORMATS", "Format", "Options", "read_files", "read_task"]
-
-SPLITS = ("train", "dev", "valid", "validation", "test")
-"""The words of a file's name that name its split."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +58,8 @@ def read_task(
     words, text: the column of words, or of plain text (jsonl, csv, tsv).
     unit: token or sentence, where a table could be read as both.
     empty_nodes: keep CoNLL-U's empty nodes (ids like 7.1) as words.
-    split_column: the column that names each record's split, in a single table.
+    split_column: the column that names each record's split, in a single table; `split` where a table has it, and the
+    file's name says nothing.
 
     Labels are in conllu: upos (default), xpos, deprel, feats:KEY, misc:KEY, or comment:KEY for a label of the sentence;
     in conllulex: role (default) or function; in trec: fine (default) or coarse; in jsonl, csv and tsv: the column of
@@ -81,6 +79,7 @@ def read_task(
         raise InputError(f"{path}: no such file or folder")
     if not os.path.isdir(path):
         files = {_split_of(path) or "train": path}
+        options = replace(options, find_splits=_split_of(path) is None)
     elif split_column is None:
         files = _splits_in(path, format)
     else:

@@ -14,6 +14,9 @@ from closerlook.tasks.task import Annotated, Unit
 Reading = tuple[Unit, dict[str, list[Annotated]]]
 """What a reader makes of one file: the unit of its examples, and each split's annotated texts."""
 
+SPLITS = ("train", "dev", "valid", "validation", "test")
+"""The words that name a split, in the name of a file or in a column."""
+
 shown = reprlib.repr
 """A value for an error message: escaped, on one line, cut where long or deeply nested."""
 
@@ -28,10 +31,12 @@ class Options:
     unit: Unit | None = None
     empty_nodes: bool = False
     split_column: str | None = None
+    find_splits: bool = False  # a table may have a column `split`, as nothing else says what its split is
 
     def given(self) -> list[str]:
         """The names of the options that are not at their default."""
-        return [field.name for field in fields(self) if getattr(self, field.name) != field.default]
+        asked = [field for field in fields(self) if field.name != "find_splits"]
+        return [field.name for field in asked if getattr(self, field.name) != field.default]
 
 
 def read_bytes(path: Path) -> bytes:

@@ -16,21 +16,26 @@ from __future__ import annotations
 import csv
 import io
 import json
+import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 from closerlook.errors import InputError
-from closerlook.tasks.readers.source import Options, Reading, numbered_lines, read_text, shown
+from closerlook.tasks.readers.source import SPLITS, Options, Reading, numbered_lines, read_text, shown
 from closerlook.tasks.task import Annotated, Target, Text, Unit
 
 WORDS = ("words", "tokens")
 TEXT = ("text", "sentence", "question")
 TARGETS = ("targets", "tags", "labels")
 LABEL = ("label", "class")
+SPLIT = "split"
+TAB = "\t"
 PLACES: dict[tuple[str, ...], Unit] = {("token",): "token", ("start", "stop"): "span", ("head", "dependent"): "pair"}
 """The keys that say where a target is, and the unit they stand for."""
+
+LOG = logging.getLogger(__name__)
 
 Record = Mapping[str, Any]
 Records = Iterable[tuple[int, Record]]
@@ -61,13 +66,18 @@ def read_csv(path: Path, split: str, options: Options) -> Reading:
 
 def read_tsv(path: Path, split: str, options: Options) -> Reading:
     """The examples of a TSV file with a header."""
-    return _reading(path, _rows(path, "\t"), split, options, cells=True)
+    return _reading(path, _rows(path, TAB), split, options, cells=True)
 
 
 def _reading(path: Path, records: Records, split: str, options: Options, *, cells: bool) -> Reading:
     unit, splits = annotate(str(path), records, split, options, cells=cells)
     if unit is None:
         raise InputError(f"{path}: no labelled example found; expected at least one")
+    if unit == "sentence":
+        texts = [targets for annotated in splits.values() for _, targets in annotated]
+        bare = sum(not targets for targets in texts)
+        if bare:
+            LOG.warning("%s: %d of %d texts have no label and are left out", path, bare, len(texts))
     return unit, splits
 
 
@@ -79,13 +89,15 @@ def annotate(
     The first record settles the layout.
     """
     layout: Layout | None = None
+    column: str | None = None
     splits: dict[str, list[Annotated]] = {}
     units: set[Unit] = set()
     for number, record in records:
         try:
-            layout = layout or find_layout(record, options, cells=cells)
+            if layout is None:
+                layout, column = find_layout(record, options, cells=cells), _split_column(record, options)
             unit, annotated = _annotated(record, layout)
-            belongs = split if options.split_column is None else _split_name(record, options.split_column)
+            belongs = split if column is None else _split_name(record, column)
             units |= {unit} if annotated[1] else set()
             if len(units) > 1:
                 raise InputError(f"a {unit} target arrived after another unit's; expected one unit in all targets")
@@ -149,6 +161,14 @@ def _label_column(record: Record, options: Options, *, sentence_first: bool) -> 
 def _no_column(record: Collection[str], wanted: str, advice: str) -> InputError:
     columns = ", ".join(shown(name) for name in list(record)[:20]) or "none"
     return InputError(f"no column for {wanted}; found {columns}: {advice}")
+
+
+def _split_column(record: Record, options: Options) -> str | None:
+    """The column that says which split a record is of, if there is one."""
+    if options.split_column is not None:
+        return _column(record, options.split_column, (), "split_column=")
+    named = options.find_splits and str(record.get(SPLIT, "")).strip() in SPLITS
+    return SPLIT if named else None
 
 
 def _split_name(record: Record, column: str) -> str:
@@ -274,7 +294,10 @@ def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, Record]]:
             elif len(row) == len(header):
                 yield reader.line_num, dict(zip(header, row, strict=True))
             elif row:
-                raise InputError(f"{path}, line {reader.line_num}: {len(row)} cells; the header has {len(header)}")
+                raise InputError(
+                    f"{path}, line {reader.line_num}: {len(row)} cells; the header has {len(header)}: expected cells "
+                    f"separated by {'tabs' if delimiter == TAB else 'commas'}, and quoted where they hold one"
+                )
     except csv.Error as error:
         found = f"{path}, line {reader.line_num}: {error}"
         raise InputError(f"{found}; expected cells that hold a quote to be quoted, with quotes doubled") from None
