@@ -100,6 +100,15 @@ def test_points_in_conflict_are_no_evidence_against_gathering() -> None:
     assert with_conflicts(before=5, after=6).holds is False
 
 
+@pytest.mark.parametrize(("tried", "says"), [(5, None), (23, False), (None, False)])
+def test_too_few_relabellings_say_nothing_of_what_is_kept(tried: int | None, says: bool | None) -> None:
+    """Three labels have five others: p is never below a sixth."""
+    table = made_up()
+    p = table.measure == "similarity_p_original"
+    table.loc[p, ["value", "n"]] = 1 / 6, tried
+    assert {one.holds for one in judge(table)[4].answers} == {says}
+
+
 @pytest.mark.parametrize(
     ("speaks_for", "speaks_against", "verdict"),
     [

@@ -368,7 +368,9 @@ def _changes(results: Results, run: Run) -> Answer:
     half = len(values) // 2
     more = sum(values[-half:]) < sum(values[:half])
     p = results.after("similarity_p_original", run, layer=max(found))
-    kept = p is not None and p.value <= CHANCE
+    if p is None or (p.n is not None and 1 / (p.n + 1) > CHANCE):
+        return Answer(run, None, "too few relabellings to tell an arrangement that is kept from one by chance")
+    kept = p.value <= CHANCE
     told = f"upper layers change {'more' if more else 'no more'}; the arrangement is {'kept' if kept else 'not kept'}"
     return Answer(run, more and kept, told, frozenset({"higher"} if more else ()) | frozenset({"kept"} if kept else ()))
 
