@@ -181,6 +181,17 @@ def test_a_users_own_csv_needs_no_python(own_store: Path, own_csv: Path) -> None
     ]
 
 
+def test_vectors_of_other_weights_are_not_written_over(own_store: Path, tmp_path: Path) -> None:
+    asked = ("extract", "-t", "toy-question", "--split", "test", "--layers", "last", "--out", str(tmp_path))
+    closerlook(*asked, store=own_store)
+    (file,) = tmp_path.iterdir()
+    before = file.read_bytes()
+    closerlook(*asked, store=own_store)
+    done = closerlook(*asked, "--pool", "mean", store=own_store, code=2)
+    assert f"{file} holds vectors that differ in pool; choose another folder with --out" in done.stderr
+    assert file.read_bytes() == before
+
+
 def test_a_users_own_columns_may_have_any_name(own_store: Path, tmp_path: Path) -> None:
     stream = io.StringIO()
     csv.writer(stream, delimiter="\t").writerows([["toks", "gold"], ["light rain", "ADJ NOUN"]])

@@ -79,8 +79,8 @@ def test_a_plan_comes_back_from_what_it_writes(tasks: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"task": "toy-pos"}, "task is unknown"),
-        ({"tuning": {"epoch": 3}}, "tuning.epoch is unknown"),
+        ({"task": "toy-pos"}, "task is unknown; did you mean tasks?"),
+        ({"tuning": {"epoch": 3}}, "tuning.epoch is unknown; did you mean epochs?"),
         ({"tuning": {"epochs": 0}}, "tuning.epochs: expected greater than 0 (0 arrived)"),
         ({"encoders": []}, "encoders is empty; expected one or more"),
         ({"tasks": {"a": 1}}, "tasks: expected a valid list ({'a': 1} arrived)"),
@@ -98,7 +98,7 @@ def test_a_plan_comes_back_from_what_it_writes(tasks: Path) -> None:
         ({"classifier": {"sizes": "large"}}, "classifier.sizes: sizes 'large' arrived"),
         ({"splits": ["test"]}, "splits ['test'] lacks train"),
         ({"splits": "train"}, "the classifier needs a split beside train"),
-        ({"device": "gpu"}, "device: string should match pattern"),
+        ({"device": "gpu"}, "device: expected auto, cpu, mps, cuda or cuda:N ('gpu' arrived)"),
         ({"cross": [{"tuned": "toy-question", "probed": "toy-pos"}]}, "cross names task 'toy-pos', which is not among"),
         ({"cross": [{"tuned": "toy-question", "probed": "toy-question"}]}, "cross pairs 'toy-question' with itself"),
         ({"geometry": {"tau": 0}}, "geometry.tau: expected greater than 0 (0 arrived)"),
@@ -201,7 +201,7 @@ def test_an_opened_plan_knows_encoders_tasks_and_settings(tasks: Path, tmp_path:
         ({"tasks": "nowhere.csv"}, "nowhere.csv: no such file or folder"),
         ({"tasks": "toy-poss"}, "task 'toy-poss' is unknown; did you mean toy-pos"),
         ({"tasks": "pos"}, "task pos needs UD English-PUD"),
-        ({"splits": ["train", "dev"]}, "split 'dev' requested"),
+        ({"splits": ["train", "dev"]}, "task words has train, test but no dev; name a column with split_column="),
         ({"pool": "middle"}, "pool 'middle' requested"),
         ({"snapshots": [0, 1000]}, "a snapshot at step 1000 requested; this training has steps 0 to 4"),
         ({"tuning": {"trainer_arguments": {"seed": 3}}}, "trainer argument seed arrived; give it as seed instead"),
@@ -230,8 +230,8 @@ def test_the_same_encoder_or_task_under_two_names_is_refused(tasks: Path, tmp_pa
     words = str(tasks / "words")
     told = problems(small_plan(tasks, encoders=twice, tasks=[words, f"{words}/"]), tmp_path / "store")
     assert told == [
-        "two of the tasks are the same; expected each once",
-        "two of the encoders are the same; expected each once",
+        f"{words} and {words}/ are the same task; expected each once",
+        f"bert-tiny and {twice[1]} are the same encoder; expected each once",
     ]
 
 

@@ -81,6 +81,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (KeyboardInterrupt, typer.Abort):
         anew = {"probe", "classify", "compare", "describe"} & set(given)
         after = "nothing was kept" if anew else "the same command goes on where it stopped"
+        if "tune" in given:
+            after = "the same command starts the fine-tuning anew"
         code = _fail(f"interrupted; {after}", 130, debug=False)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read has enough, as `| head` does

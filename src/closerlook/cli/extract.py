@@ -108,6 +108,9 @@ def extract(
         )
     files = [_file(space, out, out_format) for space in spaces]
     for space, file in zip(spaces, files, strict=True):
+        if file is not None and file.is_file():
+            _refuse_other(space, file)
+    for space, file in zip(spaces, files, strict=True):
         if file is not None:
             space.save(file)
     seconds = time.perf_counter() - start
@@ -150,6 +153,18 @@ def _file(space: Space, out: Path | None, form: str) -> Path | None:
         else [made.encoder, made.task, made.split, f"layer{made.layer}"]
     )
     return out / ("-".join(map(_plain, parts)) + SUFFIXES[form])
+
+
+def _refuse_other(space: Space, file: Path) -> None:
+    """Refuse to write over vectors of other weights, another pooling or another content of the task."""
+    from closerlook.representations.space import Space
+
+    there, made = (one.provenance.to_dict() for one in (Space.load(file), space))
+    differs = [name for name in made if name != "versions" and made[name] != there[name]]
+    if differs:
+        raise InputError(
+            f"{file} holds vectors that differ in {', '.join(differs)}; choose another folder with --out, or remove it"
+        )
 
 
 def _row(space: Space) -> list[object]:

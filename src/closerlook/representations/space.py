@@ -46,11 +46,12 @@ class Provenance:
         return cls(**{key: value for key, value in values.items() if key in known})
 
     def title(self) -> str:
-        """One line for people: 'bert-tiny · toy-pos/train · layer 2 · mean'."""
-        where = f"{self.task or '?'}/{self.split or '?'}"
-        return (
-            f"{self.encoder or '?'} · {where} · layer {'?' if self.layer is None else self.layer} · {self.pool or '?'}"
-        )
+        """One line for people: 'bert-tiny · toy-pos/train · layer 2 · mean', and the checkpoint where it is a step."""
+        encoder = self.encoder or "?"
+        if self.checkpoint and " " in self.checkpoint:  # no revision of a hub
+            encoder += f" ({self.checkpoint})"
+        layer = "?" if self.layer is None else self.layer
+        return f"{encoder} · {self.task or '?'}/{self.split or '?'} · layer {layer} · {self.pool or '?'}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -68,14 +68,19 @@ def open_plan(plan: Plan, store: str | Path, source: str = "the plan", known: Se
     settings = _all_settings(plan, encoders, tasks, problems)
     hashes = [task.content_hash for task in tasks.values()]
     if len(set(hashes)) < len(hashes):
-        problems.lines.append("two of the tasks are the same; expected each once")
+        problems.lines.append(f"{_same(hashes, tasks)} are the same task; expected each once")
     weights = [source.fingerprint for source, _ in encoders.values()]
     if len(set(weights)) < len(weights):
-        problems.lines.append("two of the encoders are the same; expected each once")
+        problems.lines.append(f"{_same(weights, encoders)} are the same encoder; expected each once")
     if problems.lines:
         raise PlanError(source, problems.lines)
     randoms = {f"random:{name}": _random(name, plan, kept) for name in encoders if _wants_random(name, plan)}
     return Opened(plan, encoders, randoms, tasks, settings, str(kept.root), os.getcwd())
+
+
+def _same(contents: Sequence[str], names: Iterable[str]) -> str:
+    """The names of those that share their content with another, as 'a and b'."""
+    return " and ".join(name for name, one in zip(names, contents, strict=True) if contents.count(one) > 1)
 
 
 def _wants_random(name: str, plan: Plan) -> bool:
@@ -106,8 +111,13 @@ def _encoder(name: str, plan: Plan, store: Store) -> tuple[Source, Facts]:
 
 def _task(name: str, plan: Plan) -> Task:
     task = open_task(name, plan.data)
-    for split in plan.splits:
-        task.split(split)
+    there = [split.name for split in task.splits]
+    missing = [split for split in plan.splits if split not in there]
+    if missing:
+        raise InputError(
+            f"task {task.name} has {', '.join(there)} but no {', '.join(missing)}; name a column with split_column=, "
+            f"give a folder with a file for each split, or say splits: [{', '.join(there)}] in the plan"
+        )
     return task
 
 

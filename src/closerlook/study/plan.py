@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
@@ -267,7 +268,8 @@ def read_plan(source: str | Path, **changes: Any) -> Plan:
     try:
         values = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise InputError(f"plan {source} is not YAML: {' '.join(str(error).split())}") from None
+        quoted = "; names with ? or & stand in quotes" if "?" in text else ""
+        raise InputError(f"plan {source} is not YAML: {' '.join(str(error).split())}{quoted}") from None
     if not isinstance(values, dict):
         raise InputError(f"plan {source} holds {type(values).__name__}; expected entries such as encoders and tasks")
     return make_plan(values | {key: value for key, value in changes.items() if value is not None}, str(source))
@@ -323,13 +325,29 @@ def _problems(error: Any) -> list[str]:
         said = [str(one) for one in error["ctx"]["error"].args]
         return [f"{where}: {one}" if where else one for one in said]
     if error["type"] == "extra_forbidden":
-        return [f"{where} is unknown"]
+        near = get_close_matches(str(error["loc"][-1]), _entries(error["loc"][:-1]), n=1)
+        return [f"{where} is unknown" + (f"; did you mean {near[0]}?" if near else "")]
+    if where == "device":
+        return [f"device: expected auto, cpu, mps, cuda or cuda:N ({error['input']!r} arrived)"]
     if error["type"] == "missing":
         return [f"{where} is missing"]
     if error["type"] == "too_short":
         return [f"{where} is empty; expected one or more{' (--encoder)' if where == 'encoders' else ''}"]
     message = str(error["msg"]).replace("Input should be", "expected")
     return [f"{where}: {message[:1].lower()}{message[1:]} ({error['input']!r} arrived)"]
+
+
+def _entries(where: Sequence[Any]) -> list[str]:
+    """The entries of the plan, or of that part of it."""
+    part: type[BaseModel] = Plan
+    for name in where:
+        kinds = get_args(part.model_fields[name].annotation) if name in part.model_fields else ()
+        kinds = kinds or ((part.model_fields[name].annotation,) if name in part.model_fields else ())
+        parts = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
+        if not parts:
+            return []
+        part = parts[0]
+    return list(part.model_fields)
 
 
 def _read(path: str | Path) -> str:
