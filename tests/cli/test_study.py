@@ -55,6 +55,16 @@ def test_a_study_prints_a_line_for_each_task_and_says_what_is_new(plan: Path, tm
     assert "25 of 25 cells are there, 0 of them new; " in err
 
 
+def test_another_study_in_the_same_folder_is_told(frozen: Path, tmp_path: Path, capsys: Capsys) -> None:
+    other = frozen.with_name("other.yaml")
+    other.write_text(frozen.read_text().replace("name: small", "name: other"))
+    ask = ("--out", tmp_path / "out", "--engine", "here", "--no-report")
+    _, err = run(capsys, "study", frozen, *ask)
+    assert "replaced" not in err
+    _, err = run(capsys, "study", other, *ask)
+    assert "the table and page of study small there are replaced; its cells stay" in err
+
+
 def test_json_is_one_object(frozen: Path, tmp_path: Path, capsys: Capsys) -> None:
     out, _ = run(capsys, "study", frozen, "--out", tmp_path / "out", "--engine", "here", "--json")
     told = json.loads(out)
@@ -158,7 +168,7 @@ def test_failed_cells_are_one_line_and_exit_code_one(
         ),
         (("default", "--task", "toy-poss"), "default has 3 problems: "),
         (("default", "--encoder", "./nowhere"), "the plan has 1 problem: encoder ./nowhere: there is no such folder"),
-        (("default", "--device", "tpu"), "device: string should match pattern"),
+        (("default", "--device", "tpu"), "device: expected auto, cpu, mps, cuda or cuda:N"),
         (("paper-small",), "paper-small has "),
         (("default", "--engine", "threads"), "engine 'threads' is unknown; expected here, processes or dask"),
         (("default", "--engine", "dask"), "engine dask needs --scheduler ADDRESS"),

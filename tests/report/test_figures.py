@@ -228,3 +228,13 @@ def test_specifications_hold_all_their_data(figures: dict[tuple[str, str], Figur
         spec = figure.specification()
         assert len(spec["datasets"]["rows"]) == len(figure.data)
         json.dumps(spec, allow_nan=False)
+
+
+def test_figures_of_an_earlier_table_go_and_other_files_stay(tmp_path: Path) -> None:
+    drawn = draw(arrange(made_up()))
+    before = write_figures(drawn, tmp_path)
+    own = tmp_path / "paths_of_my_own.csv"
+    own.write_text("mine")
+    after = write_figures(drawn[:1], tmp_path)
+    assert {path for path in tmp_path.iterdir() if path.suffix} == {*after, own}
+    assert len(before) > len(after)

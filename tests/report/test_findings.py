@@ -100,6 +100,14 @@ def test_points_in_conflict_are_no_evidence_against_gathering() -> None:
     assert with_conflicts(before=5, after=6).holds is False
 
 
+def test_two_labels_are_given_as_the_reason_for_no_similarity() -> None:
+    table = made_up(tasks={"moods": ["good", "bad"]})
+    table = table[~table.measure.str.startswith("similarity")]
+    first, *_, fifth = judge(table)
+    told = "Cannot tell: 2 labels; their arrangement can be compared from 3 on."
+    assert (first.sentence, fifth.sentence) == (told, told)
+
+
 @pytest.mark.parametrize(("tried", "says"), [(5, None), (23, False), (None, False)])
 def test_too_few_relabellings_say_nothing_of_what_is_kept(tried: int | None, says: bool | None) -> None:
     """Three labels have five others: p is never below a sixth."""

@@ -206,6 +206,13 @@ def test_refusals_come_from_both_ends_last_layer_first() -> None:
     assert refusal["points"][0]["text"] == "a cup of tea"
 
 
+def test_spaces_of_one_point_have_nothing_to_tell() -> None:
+    table = made_up()
+    before = blocked_spaces(arrange(table))[0]
+    table.loc[(table.measure == "radius") & (table.layer == 0), "value"] = 0.0
+    assert {one["layer"] for one in before} - {one["layer"] for one in blocked_spaces(arrange(table))[0]} == {0}
+
+
 def test_refusals_that_have_no_room_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("closerlook.report.blockers.MOST_BYTES", 1)
     spaces, left_out = blocked_spaces(arrange(made_up()))

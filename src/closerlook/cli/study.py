@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Sequence
@@ -37,7 +38,7 @@ def study(
         list[str] | None, Option("--encoder", "-e", help="In place of the plan's encoders; may be repeated.")
     ] = None,
     task: Annotated[
-        list[str] | None, Option("--task", "-t", help="In place of the plan's tasks; may be repeated.")
+        list[str] | None, Option("--task", "-t", help="In place of the plan's tasks, spelt as there; may be repeated.")
     ] = None,
     data: Data = None,
     store: Annotated[Path | None, Option(help="Where vectors are kept. (default: OUT/store)")] = None,
@@ -70,6 +71,9 @@ def study(
         return
     asked = opened.plan
     note(f"study {asked.name}: {', '.join(asked.encoders)} × {', '.join(asked.tasks)}, into {out}")
+    before = _named(out)
+    if before not in (None, asked.name):
+        note(f"the table and page of study {before} there are replaced; its cells stay, and its plan brings them back")
     with watching() as watch:
         done = carry_out(opened, out, engine=engine, workers=workers, scheduler=scheduler, watch=watch)
     page = _report(done.out) if report else None
@@ -89,6 +93,14 @@ def study(
 
 
 # ---- before ----
+
+
+def _named(out: Path) -> str | None:
+    """The study that a folder holds the table of, if any."""
+    try:
+        return str(json.loads((out / "manifest.json").read_text(encoding="utf-8"))["study"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _forecast(opened: Opened, out: Path, *, as_json: bool) -> None:

@@ -24,7 +24,12 @@ KEEPING = "What is kept"
 def tune(
     encoder: EncoderName = "bert-tiny",
     task: Annotated[
-        str, Option("--task", "-t", help="Name (see `closerlook tasks`), file, folder, or hf:DATASET.")
+        str,
+        Option(
+            "--task",
+            "-t",
+            help="Name (see `closerlook tasks`), file, folder, or hf:DATASET; columns: FILE?text=A&label=B.",
+        ),
     ] = "toy-pos",
     out: Annotated[
         Path | None, Option(help="Folder for tuned.json and, with --save-weights, the weights. (required)")

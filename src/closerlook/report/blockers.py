@@ -15,19 +15,24 @@ MOST_BYTES = 1_500_000
 
 
 def blocked_spaces(results: Results) -> tuple[list[dict[str, Any]], int]:
-    """Each space with refusals, before and after, last layer first; and how many spaces had no room."""
+    """Each space with refusals, before and after, last layer first; and how many spaces had no room.
+
+    Spaces whose points are all one have nothing to tell.
+    """
     rows = results.of("blocker")
     ends = rows[(rows.split == "train") & ((rows.tuned_on == "") | ((rows.tuned_on == rows.task) & rows["last"]))]
     spaces: list[tuple[int, dict[str, Any]]] = []
     for (encoder, task, layer, tuned, seed), part in ends.groupby(["encoder", "task", "layer", "tuned_on", "seed"]):
+        if _count(results, part, "radius") == 0:  # one point for all, as [CLS] is at layer 0
+            continue
         space = {
             "encoder": encoder,
             "task": task,
             "layer": int(layer),
             "state": "after" if tuned else "before",
             "seed": int(seed) if tuned else None,
-            "clusters": _count(results, part, "n_clusters"),
-            "labels": _count(results, part, "n_labels"),
+            "clusters": int(_count(results, part, "n_clusters") or 0),
+            "labels": int(_count(results, part, "n_labels") or 0),
             "refusals": [_refusal(row) for row in part[["label", "other", "text"]].itertuples(index=False)],
         }
         spaces.append((results.last_layer(str(encoder)) - int(layer), space))
@@ -44,14 +49,14 @@ def _refusal(row: Any) -> dict[str, Any]:
     }
 
 
-def _count(results: Results, part: pd.DataFrame, measure: str) -> int | None:
+def _count(results: Results, part: pd.DataFrame, measure: str) -> float | None:
     place, rows = part.iloc[0], results.of(measure)
     same = [(rows[name] == place[name]) for name in ("encoder", "task", "layer", "tuned_on", "seed", "step", "split")]
     wanted = same[0]
     for one in same[1:]:
         wanted &= one
     found = rows[wanted].value
-    return int(found.iloc[0]) if len(found) else None
+    return float(found.iloc[0]) if len(found) else None
 
 
 def _fitting(spaces: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:

@@ -18,7 +18,7 @@ from closerlook.study.findings import judge_results
 from closerlook.study.readings import Results, arrange
 from closerlook.study.results import MANIFEST, load_results
 
-PAGE, FIGURES = "report.html", "figures"
+PAGE, FIGURES, DRAWN = "report.html", "figures", ".drawn"
 PNG_SCALE = 3.0
 """Pixels for each point: about 300 to the inch in a column of a paper."""
 
@@ -74,7 +74,7 @@ def _manifest(path: Path) -> dict[str, Any]:
 
 
 def write_figures(figures: Sequence[Figure], folder: Path) -> list[Path]:
-    """Each figure as SVG, PNG, PDF, and its data as CSV."""
+    """Each figure as SVG, PNG, PDF, and its data as CSV; those of an earlier table that are not drawn again go."""
     import vl_convert
 
     written: list[Path] = []
@@ -90,7 +90,18 @@ def write_figures(figures: Sequence[Figure], folder: Path) -> list[Path]:
             with replacing(folder / f"{name}.{ending}") as stream:
                 stream.write(make())
             written.append(folder / f"{name}.{ending}")
+    _remove_stale(folder, [path.name for path in written])
     return written
+
+
+def _remove_stale(folder: Path, names: Sequence[str]) -> None:
+    """Remove what was drawn there from an earlier table and not again now; a list beside the files says what was."""
+    drawn = folder / DRAWN
+    before = drawn.read_text(encoding="utf-8").splitlines() if drawn.is_file() else []
+    for name in set(before) - set(names):
+        (folder / Path(name).name).unlink(missing_ok=True)
+    with replacing(drawn) as stream:
+        stream.write("\n".join(names).encode())
 
 
 def file_names(figures: Sequence[Figure]) -> list[str]:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from closerlook.study.measures import CORRELATED
 from closerlook.study.readings import Reading, Results, Run, arrange, null_names
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def diverge(results: Results) -> Finding:
         rule="For: the spatial similarity of train and test at the last layer is lower at the end than at the start, "
         "and accuracy is not lost; accuracy counts as lost where it falls by more than the two standard deviations "
         "together, √(sd² + sd²). Where accuracy was not measured, similarity alone decides.",
-        nothing="no train–test similarity before and after a fine-tuning was measured",
+        nothing=_too_few(answers) or "no train–test similarity before and after a fine-tuning was measured",
     )
 
 
@@ -133,12 +134,25 @@ def _diverges(results: Results, run: Run) -> Answer:
     similarity = f"similarity_train_{results.compared}"
     before, after = results.before(similarity, run.encoder, run.task), results.after(similarity, run)
     if before is None or after is None:
-        return Answer(run, None, "no similarity of train and test")
+        return Answer(run, None, _why_not(results, run) or "no similarity of train and test")
     falls, harmed = after.value < before.value, is_harmed(results, run)
     told = f"similarity {'falls' if falls else 'does not fall'} from {before.value:.2f} to {after.value:.2f}"
     told += chance_told([run], results, similarity, " (chance gives {})")
     signs = frozenset({"falls"} if falls else ()) | frozenset({"harmed"} if harmed else ())
     return Answer(run, falls and not harmed, told + (", and accuracy is lost" if harmed else ""), signs)
+
+
+def _why_not(results: Results, run: Run) -> str:
+    """Why a task can have no similarity, if it is for want of labels."""
+    labels = results.before("n_labels", run.encoder, run.task) or results.after("n_labels", run)
+    if labels is None or labels.value >= CORRELATED:
+        return ""
+    return f"{labels.value:.0f} labels; their arrangement can be compared from {CORRELATED} on"
+
+
+def _too_few(answers: Sequence[Answer]) -> str:
+    """The same, where it is the reason for all."""
+    return answers[0].why if len({one.why for one in answers}) == 1 and "arrangement" in answers[0].why else ""
 
 
 def chance_told(runs: Sequence[Run], results: Results, measure: str, told: str) -> str:
@@ -356,14 +370,14 @@ def change_by_layer(results: Results) -> Finding:
         rule="For: the mean spatial similarity to the original encoder is lower over the upper half of the layers than "
         f"over the lower half, and at the last layer the permutation test of that similarity gives p ≤ {CHANCE}. "
         "Layers where the similarity is not defined are left out; the middle one of an odd number is in neither half.",
-        nothing="similarity to the original was not measured at two layers or more",
+        nothing=_too_few(answers) or "similarity to the original was not measured at two layers or more",
     )
 
 
 def _changes(results: Results, run: Run) -> Answer:
     found = similarity_by_layer(results, run)
     if len(found) < 2:
-        return Answer(run, None, "fewer than two layers")
+        return Answer(run, None, _why_not(results, run) or "fewer than two layers")
     values = [one.value for _, one in sorted(found.items())]
     half = len(values) // 2
     more = sum(values[-half:]) < sum(values[:half])

@@ -260,7 +260,7 @@
     const show = () => {
       const space = spaces[Number(select.value)], wanted = search.value.trim().toLowerCase();
       const found = space.refusals.filter((one) => !wanted || JSON.stringify(one).toLowerCase().includes(wanted));
-      status.textContent = `${space.clusters} clusters of ${space.labels} labels. Shown: ${found.length} of ${space.refusals.length} pairs of clusters that stay apart, those of the largest.`;
+      status.textContent = `${space.clusters} clusters of ${space.labels} labels. Shown: ${found.length} of the ${space.refusals.length} pairs kept here, of the largest clusters that stay apart.`;
       list.replaceChildren(...found.map(refusal));
     };
     select.addEventListener("change", show);
