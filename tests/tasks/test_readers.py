@@ -16,6 +16,7 @@ CSV = "words,targets\nRain,NOUN\n"
 SAMPLES = {
     "conllu": CONLLU,
     "conllulex": "1\tof" + "\t_" * 11 + "\tp.Whole\tp.Gestalt" + "\t_" * 4 + "\n",
+    "conll": "Rain NN B-NP NOUN\n",
     "trec": "NUM:dist How far is it ?\n",
     "jsonl": JSONL,
     "csv": CSV,

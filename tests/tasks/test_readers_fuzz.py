@@ -16,6 +16,7 @@ from closerlook.tasks.task import Task
 LABELS = {
     "conllu": ["upos", "xpos", "deprel", "feats:Case", "misc:Role", "comment:mood"],
     "conllulex": ["role", "function"],
+    "conll": [None, "0", "-2", "9", "x"],
     "trec": ["fine", "coarse"],
     "jsonl": [None, "label", "role", "targets"],
     "csv": [None, "label", "tags"],
@@ -68,6 +69,9 @@ def tables(delimiter: str) -> st.SearchStrategy[str]:
 NEARLY_VALID: dict[str, st.SearchStrategy[str]] = {
     "conllu": rows(10),
     "conllulex": rows(19),
+    "conll": st.lists(st.sampled_from(["a X", "a\tX", "-DOCSTART- O", "", " ", "a", "b Y Z"]) | JUNK, max_size=5).map(
+        "\n".join
+    ),
     "trec": st.lists(st.sampled_from(["A:b c", "A: b", ":", "A:b", "", " "]) | JUNK, max_size=4).map("\n".join),
     "jsonl": st.lists(st.dictionaries(KEY, VALUE, max_size=4).map(json.dumps) | JUNK, max_size=4).map("\n".join),
     "csv": tables(","),

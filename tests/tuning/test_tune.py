@@ -88,6 +88,10 @@ def test_a_snapshot_is_found_without_a_model(usual: tuple[Tuned, Path], monkeypa
         snapshot_spaces(run, -1, small("sentence"), layers=2, store=store)
     with pytest.raises(InputError, match="step 3 requested; there are snapshots at 0, 1, 2, 4, 8, 10"):
         snapshot_spaces(run, 3, small(), store=store)
+    with pytest.raises(
+        InputError, match="the fine-tuning was on task 'small-token', which is no name of the catalogue"
+    ):
+        snapshot_spaces(run, store=store)
 
 
 def test_the_same_seed_gives_the_same_weights_whatever_the_schedule(usual: tuple[Tuned, Path]) -> None:

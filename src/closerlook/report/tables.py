@@ -119,7 +119,7 @@ def show_value(value: Value, column: Column) -> str:
 
 def show_number(value: float, column: Column) -> str:
     """The number alone."""
-    if column.level and 0 <= value < 10**-column.digits:
+    if column.level and 0 <= value < (1 - 1e-6) * 10**-column.digits:  # archives keep 32 bits
         return f"< {10**-column.digits:.{column.digits}f}"
     sign = "+" if column.signed else ""
     text = f"{value:{sign},d}" if isinstance(value, int) else f"{value:{sign},.{column.digits}f}"

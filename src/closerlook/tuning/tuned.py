@@ -14,6 +14,8 @@ from closerlook.representations.atomic import replacing
 from closerlook.representations.extract import recall
 from closerlook.representations.space import Provenance, Space
 from closerlook.representations.store import Store
+from closerlook.tasks import open_task
+from closerlook.tasks.catalogue import CATALOGUE
 from closerlook.tasks.task import Task
 from closerlook.tuning.settings import Settings
 
@@ -125,6 +127,16 @@ def snapshot_spaces(
     otherwise; a Task that came from elsewhere than the catalogue must be given. layers: those kept at that snapshot.
     """
     run = tuned if isinstance(tuned, Tuned) else Tuned.load(tuned)
+    if task is None:
+        try:
+            task = open_task(run.task, data)
+        except InputError:
+            if run.task in CATALOGUE:
+                raise
+            raise InputError(
+                f"the fine-tuning was on task {run.task!r}, which is no name of the catalogue and no file here; pass "
+                "task=, the file or the Task it was tuned on"
+            ) from None
     snapshot = step if isinstance(step, Snapshot) else run.snapshot(step)
     known = Provenance(
         encoder=run.encoder,
@@ -135,7 +147,7 @@ def snapshot_spaces(
     return recall(
         known,
         run.facts,
-        run.task if task is None else task,
+        task,
         split=split,
         layers=run.layers(snapshot) if layers is None else layers,
         pool=run.settings.pool,

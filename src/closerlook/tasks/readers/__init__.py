@@ -1,4 +1,4 @@
-"""Text files to tasks: CoNLL-U, STREUSLE's .conllulex, TREC's .label, JSON lines, CSV and TSV."""
+"""Text files to tasks: CoNLL-U, STREUSLE's .conllulex, columns, TREC's .label, JSON lines, CSV and TSV."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from closerlook.errors import InputError
-from closerlook.tasks.readers import conllu, streusle, tables, trec
+from closerlook.tasks.readers import columns, conllu, streusle, tables, trec
 from closerlook.tasks.readers.source import SPLITS, Options, Reading
 from closerlook.tasks.task import Annotated, Task, Unit
 
@@ -30,6 +30,7 @@ _COLUMNS = ("label", "words", "text", "unit", "split_column")
 FORMATS: dict[str, Format] = {
     "conllu": Format((".conllu",), ("label", "empty_nodes"), conllu.read),
     "conllulex": Format((".conllulex",), ("label",), streusle.read),
+    "conll": Format((".conll", ".bio", ".iob", ".iob2"), ("label", "words"), columns.read),
     "trec": Format((".label",), ("label",), trec.read),
     "jsonl": Format((".jsonl", ".ndjson"), _COLUMNS, tables.read_jsonl),
     "csv": Format((".csv",), _COLUMNS, tables.read_csv),
@@ -55,15 +56,15 @@ def read_task(
     name: of the task; the file's or folder's unless given.
     format: one of `FORMATS`; by suffix unless given.
     label: what the examples are labelled with, see below.
-    words, text: the column of words, or of plain text (jsonl, csv, tsv).
+    words, text: the column of words, or of plain text (jsonl, csv, tsv); in conll, the number of that of words.
     unit: token or sentence, where a table could be read as both.
     empty_nodes: keep CoNLL-U's empty nodes (ids like 7.1) as words.
     split_column: the column that names each record's split, in a single table; `split` where a table has it, and the
     file's name says nothing.
 
     Labels are in conllu: upos (default), xpos, deprel, feats:KEY, misc:KEY, or comment:KEY for a label of the sentence;
-    in conllulex: role (default) or function; in trec: fine (default) or coarse; in jsonl, csv and tsv: the column of
-    labels, or the key of the label in each target.
+    in conllulex: role (default) or function; in conll: the number of a column, from 0 (default: -1, the last); in
+    trec: fine (default) or coarse; in jsonl, csv and tsv: the column of labels, or the key of the label in each target.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
