@@ -65,18 +65,22 @@ MOST = 6
 def marks_of(results: Results, encoder: str, task: str, runs: Sequence[Run]) -> Marks:
     """Those of the labels of a task at the last layer; runs: one for each seed."""
     found = [by_label(results, "distance_change_p", encoder, task, run) for run in runs]
-    moved = [by_label(results, "distance_change", encoder, task, run) for run in runs]
+    start, *ends = (by_label(results, "minimum_distance", encoder, task, run) for run in (None, *runs))
     p: dict[str, float] = {}
     for one in found:
         for label, reading in one.items():
             p[label] = max(reading.value, p.get(label, 0.0))
-    unsettled = {
-        label
-        for label in p
-        if any(label not in one for one in found) or len({one[label].value > 0 for one in moved if label in one}) > 1
-    }
+    unsettled = {label for label in p if any(label not in one for one in found) or _both_ways(label, start, ends)}
     few = by_label(results, "few_points", encoder, task, None)
     return Marks(p, {label: one.text for label, one in few.items()}, frozenset(unsettled))
+
+
+def _both_ways(label: str, start: dict[str, Reading], ends: Sequence[dict[str, Reading]]) -> bool:
+    """Whether a label ends farther from the others in one seed, and closer in another."""
+    if label not in start:
+        return False
+    ways = {one[label].value > start[label].value for one in ends if label in one}
+    return len(ways) > 1
 
 
 def by_label(results: Results, measure: str, encoder: str, task: str, run: Run | None) -> dict[str, Reading]:
