@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +60,7 @@ def minimum_distances(results: Results, runs: Sequence[Run]) -> Figure | None:
         encoder=run.encoder,
         task=run.task if run.own else f"{run.tuned_on} → {run.task}",
         data=data,
-        chart=_lines(data, gains, chosen, steps, len(runs) > 1),
+        chart=_lines(data, gains, chosen, [marks.of(label) for label in chosen], len(runs) > 1),
         toggles=tuple(
             Toggle(
                 *(label, chosen.get(label, GREY), label in chosen),
@@ -127,12 +128,21 @@ def _change(data: pd.DataFrame, label: str) -> float:
 
 
 def _lines(
-    data: pd.DataFrame, gains: list[str], chosen: dict[str, str], steps: list[int], several: bool
+    data: pd.DataFrame, gains: list[str], chosen: dict[str, str], marks: list[str], several: bool
 ) -> alt.TopLevelMixin:
+    """marks: of the chosen labels, beside whose names they stand."""
     import altair as alt
 
+    steps = sorted(int(step) for step in data.step.unique())
     scale = alt.Scale(domain=gains, range=[chosen.get(label, GREY) for label in gains])
-    legend = alt.Legend(title=None, values=list(chosen), symbolType="stroke", symbolOpacity=1, symbolStrokeWidth=2)
+    legend = alt.Legend(
+        title=None,
+        values=list(chosen),
+        labelExpr=f"datum.label + {json.dumps([f' {one}'.rstrip() for one in marks])}[datum.index]",
+        symbolType="stroke",
+        symbolOpacity=1,
+        symbolStrokeWidth=2,
+    )
     base = (
         charted()
         .transform_filter(SHOWN)
