@@ -21,24 +21,21 @@ DTYPES = ("float32", "float16", "bfloat16")
 LARGE = 1_000_000_000
 """From this many 16-bit weights on an encoder counts as large, see `choose_dtype`."""
 
-VOCABULARIES = (
+TOKENIZER_FILES = (
     "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
     "vocab.txt",
     "vocab.json",
+    "merges.txt",
     "spm.model",
     "spiece.model",
     "sentencepiece.bpe.model",
     "tokenizer.model",
 )
+VOCABULARIES = tuple(file for file in TOKENIZER_FILES if file.startswith(("tokenizer.", "vocab.")) or ".model" in file)
 """Files of which a tokenizer needs one: without any, transformers makes one that knows no word, and says nothing."""
-
-TOKENIZER_FILES = (
-    *VOCABULARIES,
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "merges.txt",
-)
 
 
 @dataclass(frozen=True)
