@@ -1,11 +1,12 @@
 """Closer Look beside its peers: the same job on the same input, by turns, each in a process of its own.
 
     python benchmarks/peers.py VECTORS [--python PYTHON]... [--directprobe FOLDER]
-                               [--only extraction,probe,rsa,clusters] [--repeat 3]
+                               [--only extraction,probe,rsa,clusters] [--repeat 3] [--space NAME]
 
 VECTORS: the folder that `closerlook extract --out` wrote. PYTHON: an interpreter that has a peer (NeuroX, rsatoolbox);
 each peer is taken from the first that can import it, and left out with a line where none can. FOLDER: a checkout of
-github.com/utahnlp/DirectProbe; without Gurobi it runs as it does without a licence, on scikit-learn's SVC.
+github.com/utahnlp/DirectProbe; without Gurobi it runs as it does without a licence, on scikit-learn's SVC. NAME: of the
+file that it clusters, without its ending; distances are measured where labels are separable.
 
 Imports and a small first call come before the clock. Seconds are the clock's; *work* is what all cores together spent,
 child processes included, which a busy machine distorts less: the ratios are those of work, peer over ours, each the
@@ -54,6 +55,7 @@ def main() -> None:
     parser.add_argument("--directprobe", type=Path)
     parser.add_argument("--only", default="extraction,probe,rsa,clusters")
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--space", default="bert-tiny-ps-role-train-layer2")
     parser.add_argument("--job", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.job:
@@ -319,8 +321,7 @@ def clusters(given: argparse.Namespace, scratch: Path) -> None:
     if given.directprobe is None:
         print("\nDirectProbe: left out, no --directprobe FOLDER")
         return
-    name = "bert-tiny-ps-role-train-layer2"
-    X, labels = load(given.vectors / f"{name}.npz")
+    X, labels = load(given.vectors / f"{given.space}.npz")
     file = str(scratch / "points.npz")
     np.savez(file, X=X, y=np.unique(labels, return_inverse=True)[1])
     folder = str(given.directprobe)
@@ -330,8 +331,10 @@ def clusters(given: argparse.Namespace, scratch: Path) -> None:
         (ours,) = by_turns(given.repeat, (sys.executable, {"job": "our clusters", **what}))
         (theirs,) = by_turns(1, (sys.executable, {"job": "directprobe", **what}))
         rows.append([part, f"{len(X):,} × {X.shape[1]}", ours["value"], theirs["value"], *sides(ours, theirs)])
+        if part == "clusters" and ours["value"] > len(np.unique(labels)):
+            break
     columns = ["", "points", "ours", "theirs", "seconds", "DirectProbe", "work", "its work", "ratio of work"]
-    table(f"DirectProbe's code, {theirs['solver']}, {CORES} workers: {name}", columns, rows, digits=4)
+    table(f"DirectProbe's code, {theirs['solver']}, {CORES} workers: {given.space}", columns, rows, digits=4)
 
 
 def our_clusters(what: dict[str, Any]) -> Job:

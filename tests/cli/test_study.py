@@ -13,6 +13,7 @@ from closerlook.cli import study as command
 from closerlook.representations.space import Space
 from closerlook.study import measures
 from closerlook.study.results import load_results
+from closerlook.study.study import open_study
 from tests.cli.console import assert_refused, run, shown_on_a_terminal
 from tests.study.small import write_plan, write_tasks
 from tests.threads import one_torch_thread
@@ -63,6 +64,19 @@ def test_another_study_in_the_same_folder_is_told(frozen: Path, tmp_path: Path, 
     assert "replaced" not in err
     _, err = run(capsys, "study", other, *ask)
     assert "the table and page of study small there are replaced; its cells stay" in err
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused_by_a_dry_run_too(
+    frozen: Path, tmp_path: Path, capsys: Capsys
+) -> None:
+    (tmp_path / "out").write_text("")
+    for more in ((), ("--dry-run",)):
+        assert_refused(capsys, "is a file; expected a folder", "study", frozen, "--out", tmp_path / "out", *more)
+
+
+def test_a_plan_may_be_given_as_its_entries(tmp_path: Path) -> None:
+    opened = open_study({"encoders": "bert-tiny", "tasks": "toy-question"}, tmp_path)
+    assert (opened.plan.tasks, list(opened.encoders)) == (["toy-question"], ["bert-tiny"])
 
 
 def test_json_is_one_object(frozen: Path, tmp_path: Path, capsys: Capsys) -> None:
@@ -167,7 +181,10 @@ def test_failed_cells_are_one_line_and_exit_code_one(
             "plan nowhere.yaml cannot be read: No such file or directory; expected a YAML file or one of",
         ),
         (("default", "--task", "toy-poss"), "default has 3 problems: "),
-        (("default", "--encoder", "./nowhere"), "the plan has 1 problem: encoder ./nowhere: there is no such folder"),
+        (
+            ("default", "--encoder", "./nowhere"),
+            "plan default has 1 problem: encoder ./nowhere: there is no such folder",
+        ),
         (("default", "--device", "tpu"), "device: expected auto, cpu, mps, cuda or cuda:N"),
         (("paper-small",), "paper-small has "),
         (("default", "--engine", "threads"), "engine 'threads' is unknown; expected here, processes or dask"),

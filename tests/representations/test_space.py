@@ -292,3 +292,10 @@ def test_a_split_that_would_leave_the_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"split '../../evil' cannot be part of a file's name"):
         Space.from_arrays([[1.0]], ["a"], split="../../evil").save(tmp_path / "a" / "b")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_space_shows_itself_in_a_line() -> None:
+    space = Space.from_arrays(np.eye(3), [0, 1, 1], encoder="bert-tiny", task="mine", split="train", layer=2)
+    assert repr(space) == "Space(bert-tiny · mine/train · layer 2 · ?: 3 × 3, 2 labels)"
+    tuned = Space.from_arrays(np.eye(2), [0, 1], encoder="bert-tiny", checkpoint="tuned on mine, seed 0, step 9")
+    assert tuned.provenance.title().startswith("bert-tiny (tuned on mine, seed 0, step 9) · ")

@@ -88,6 +88,9 @@ class Space:
         """How many dimensions."""
         return int(self.X.shape[1])
 
+    def __repr__(self) -> str:
+        return f"Space({self.provenance.title()}: {self.n} × {self.d}, {len(self.labels)} labels)"
+
     @property
     def label_names(self) -> NDArray[np.str_]:
         """(n,) each row's label by name, as scikit-learn takes it."""

@@ -14,7 +14,7 @@ from closerlook.representations.extract import choose_layers, choose_pool, facts
 from closerlook.representations.store import Store
 from closerlook.study.cells import Opened, layers_of
 from closerlook.study.foresight import planned_steps
-from closerlook.study.plan import Plan, PlanError, read_plan
+from closerlook.study.plan import Plan, PlanError, make_plan, read_plan
 from closerlook.tasks import open_task
 from closerlook.tasks.task import Task
 from closerlook.tuning.finetune import check_trainable
@@ -37,10 +37,14 @@ class _Problems:
             return None
 
 
-def open_source(plan: Plan | str | Path, store: str | Path, **changes: Any) -> Opened:
-    """A plan, or the one in a file or preset, opened. changes: what replaces its entries. Nothing is written."""
+def open_source(plan: Plan | dict[str, Any] | str | Path, store: str | Path, **changes: Any) -> Opened:
+    """A plan, its entries, or that in a file or preset, opened. changes: what replaces entries. Nothing is written."""
     try:
-        return open_plan(plan if isinstance(plan, Plan) else read_plan(plan, **changes), store)
+        if isinstance(plan, Plan):
+            return open_plan(plan, store)
+        if isinstance(plan, dict):
+            return open_plan(make_plan(plan | {key: one for key, one in changes.items() if one is not None}), store)
+        return open_plan(read_plan(plan, **changes), store, f"plan {plan}")
     except PlanError as error:
         if error.rest is None:
             raise

@@ -66,11 +66,16 @@ Watch = Callable[[State], None]
 """Called whenever something has changed."""
 
 
+def check_folder(out: Path) -> None:
+    """Refuse a file in the place of a study's folder."""
+    if out.exists() and not out.is_dir():
+        raise InputError(f"out {out} is a file; expected a folder, existing or new")
+
+
 @contextmanager
 def held(out: Path) -> Iterator[None]:
     """The study's folder, for this process alone."""
-    if out.exists() and not out.is_dir():
-        raise InputError(f"out {out} is a file; expected a folder, existing or new")
+    check_folder(out)
     try:
         out.mkdir(parents=True, exist_ok=True)
         lock = filelock.FileLock(out / ".lock", timeout=0)

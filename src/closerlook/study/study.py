@@ -14,7 +14,7 @@ from closerlook.study.foresight import foresee
 from closerlook.study.opening import open_source
 from closerlook.study.plan import Plan
 from closerlook.study.results import write_results
-from closerlook.study.run import State, Watch, held, work_through
+from closerlook.study.run import State, Watch, check_folder, held, work_through
 from closerlook.study.work import is_finished, read_result
 
 STORE = "store"
@@ -31,7 +31,7 @@ class Done:
 
 
 def run_study(
-    plan: Plan | str | Path = "default",
+    plan: Plan | dict[str, Any] | str | Path = "default",
     out: str | Path = "study",
     *,
     store: str | Path | None = None,
@@ -42,16 +42,19 @@ def run_study(
 ) -> Done:
     """The study of a plan: every cell that is not in `out` yet is worked on; then the table is written.
 
-    plan: a Plan, a YAML file, or a preset (default, paper, paper-small). store: where vectors are kept; by default in
-    `out`. engine: 'here', 'processes' or 'dask'; by default as many processes as there are cores.
+    plan: a Plan, its entries, a YAML file, or a preset (default, paper, paper-small). store: where vectors are kept; by
+    default in `out`. engine: 'here', 'processes' or 'dask'; by default as many processes as there are cores.
     """
     choose_engine(engine, workers, scheduler)
     opened = open_study(plan, out, store)
     return carry_out(opened, out, engine=engine, workers=workers, scheduler=scheduler, watch=watch)
 
 
-def open_study(plan: Plan | str | Path, out: str | Path, store: str | Path | None = None, **changes: Any) -> Opened:
+def open_study(
+    plan: Plan | dict[str, Any] | str | Path, out: str | Path, store: str | Path | None = None, **changes: Any
+) -> Opened:
     """The plan with all that it names found and checked; nothing is written. changes: what replaces its entries."""
+    check_folder(Path(out))
     return open_source(plan, store or Path(out) / STORE, **changes)
 
 
