@@ -49,10 +49,15 @@ def start(plan: Path, out: Path, *options: str, prefix: tuple[str, ...] = (), cw
     out.parent.mkdir(parents=True, exist_ok=True)
     log = out.parent / f"{out.name}.log"
     command = [*prefix, sys.executable, "-m", "closerlook", "study", str(plan), "--out", str(out), "--json", *options]
-    with log.open("wb") as errors, (out.parent / f"{out.name}.json").open("wb") as told:
-        process = subprocess.Popen(
-            command, stdout=told, stderr=errors, env=os.environ | ENVIRONMENT, start_new_session=True, cwd=cwd
-        )
+    # A job in the background ignores interrupts, and so would its children.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with log.open("wb") as errors, (out.parent / f"{out.name}.json").open("wb") as told:
+            process = subprocess.Popen(
+                command, stdout=told, stderr=errors, env=os.environ | ENVIRONMENT, start_new_session=True, cwd=cwd
+            )
+    finally:
+        signal.signal(signal.SIGINT, before)
     return Run(process, out, log)
 
 
