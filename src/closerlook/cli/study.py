@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -61,6 +60,7 @@ def study(
     """Fine-tune, extract and measure everything in a plan; what is finished already is not done again."""
     from closerlook.cli.console import note, print_json
     from closerlook.study.engines import choose_engine
+    from closerlook.study.results import study_in
     from closerlook.study.study import carry_out, open_study
 
     choose_engine(engine, workers, scheduler)
@@ -71,7 +71,7 @@ def study(
         return
     asked = opened.plan
     note(f"study {asked.name}: {', '.join(asked.encoders)} × {', '.join(asked.tasks)}, into {out}")
-    before = _named(out)
+    before = study_in(out)
     if before not in (None, asked.name):
         note(f"the table and page of study {before} there are replaced; its cells stay, and its plan brings them back")
     with watching() as watch:
@@ -93,14 +93,6 @@ def study(
 
 
 # ---- before ----
-
-
-def _named(out: Path) -> str | None:
-    """The study that a folder holds the table of, if any."""
-    try:
-        return str(json.loads((out / "manifest.json").read_text(encoding="utf-8"))["study"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
 
 
 def _forecast(opened: Opened, out: Path, *, as_json: bool) -> None:

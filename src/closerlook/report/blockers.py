@@ -23,7 +23,7 @@ def blocked_spaces(results: Results) -> tuple[list[dict[str, Any]], int]:
     ends = rows[(rows.split == "train") & ((rows.tuned_on == "") | ((rows.tuned_on == rows.task) & rows["last"]))]
     spaces: list[tuple[int, dict[str, Any]]] = []
     for (encoder, task, layer, tuned, seed), part in ends.groupby(["encoder", "task", "layer", "tuned_on", "seed"]):
-        if _count(results, part, "radius") == 0:  # one point for all, as [CLS] is at layer 0
+        if _value(results, part, "radius") == 0:  # one point for all, as [CLS] is at layer 0
             continue
         space = {
             "encoder": encoder,
@@ -31,8 +31,8 @@ def blocked_spaces(results: Results) -> tuple[list[dict[str, Any]], int]:
             "layer": int(layer),
             "state": "after" if tuned else "before",
             "seed": int(seed) if tuned else None,
-            "clusters": int(_count(results, part, "n_clusters") or 0),
-            "labels": int(_count(results, part, "n_labels") or 0),
+            "clusters": int(_value(results, part, "n_clusters") or 0),
+            "labels": int(_value(results, part, "n_labels") or 0),
             "refusals": [_refusal(row) for row in part[["label", "other", "text"]].itertuples(index=False)],
         }
         spaces.append((results.last_layer(str(encoder)) - int(layer), space))
@@ -49,7 +49,7 @@ def _refusal(row: Any) -> dict[str, Any]:
     }
 
 
-def _count(results: Results, part: pd.DataFrame, measure: str) -> float | None:
+def _value(results: Results, part: pd.DataFrame, measure: str) -> float | None:
     place, rows = part.iloc[0], results.of(measure)
     same = [(rows[name] == place[name]) for name in ("encoder", "task", "layer", "tuned_on", "seed", "step", "split")]
     wanted = same[0]

@@ -134,7 +134,7 @@ def _diverges(results: Results, run: Run) -> Answer:
     similarity = f"similarity_train_{results.compared}"
     before, after = results.before(similarity, run.encoder, run.task), results.after(similarity, run)
     if before is None or after is None:
-        return Answer(run, None, _why_not(results, run) or "no similarity of train and test")
+        return _without_similarity(results, run, "no similarity of train and test")
     falls, harmed = after.value < before.value, is_harmed(results, run)
     told = f"similarity {'falls' if falls else 'does not fall'} from {before.value:.2f} to {after.value:.2f}"
     told += chance_told([run], results, similarity, " (chance gives {})")
@@ -142,17 +142,18 @@ def _diverges(results: Results, run: Run) -> Answer:
     return Answer(run, falls and not harmed, told + (", and accuracy is lost" if harmed else ""), signs)
 
 
-def _why_not(results: Results, run: Run) -> str:
-    """Why a task can have no similarity, if it is for want of labels."""
+def _without_similarity(results: Results, run: Run, otherwise: str) -> Answer:
+    """Nothing to say: for want of labels, or else for another reason."""
     labels = results.before("n_labels", run.encoder, run.task) or results.after("n_labels", run)
     if labels is None or labels.value >= CORRELATED:
-        return ""
-    return f"{labels.value:.0f} labels; their arrangement can be compared from {CORRELATED} on"
+        return Answer(run, None, otherwise)
+    told = f"{labels.value:.0f} labels; their arrangement can be compared from {CORRELATED} on"
+    return Answer(run, None, told, frozenset({"few labels"}))
 
 
 def _too_few(answers: Sequence[Answer]) -> str:
-    """The same, where it is the reason for all."""
-    return answers[0].why if len({one.why for one in answers}) == 1 and "arrangement" in answers[0].why else ""
+    """That labels are wanting, where it is so for all."""
+    return answers[0].why if answers and all("few labels" in one.signs for one in answers) else ""
 
 
 def chance_told(runs: Sequence[Run], results: Results, measure: str, told: str) -> str:
@@ -377,7 +378,7 @@ def change_by_layer(results: Results) -> Finding:
 def _changes(results: Results, run: Run) -> Answer:
     found = similarity_by_layer(results, run)
     if len(found) < 2:
-        return Answer(run, None, _why_not(results, run) or "fewer than two layers")
+        return _without_similarity(results, run, "fewer than two layers")
     values = [one.value for _, one in sorted(found.items())]
     half = len(values) // 2
     more = sum(values[-half:]) < sum(values[:half])

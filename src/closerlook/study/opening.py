@@ -43,7 +43,7 @@ def open_source(plan: Plan | dict[str, Any] | str | Path, store: str | Path, **c
         if isinstance(plan, Plan):
             return open_plan(plan, store)
         if isinstance(plan, dict):
-            return open_plan(make_plan(plan | {key: one for key, one in changes.items() if one is not None}), store)
+            return open_plan(make_plan(plan, **changes), store)
         return open_plan(read_plan(plan, **changes), store, f"plan {plan}")
     except PlanError as error:
         if error.rest is None:

@@ -272,7 +272,7 @@ def read_plan(source: str | Path, **changes: Any) -> Plan:
         raise InputError(f"plan {source} is not YAML: {' '.join(str(error).split())}{quoted}") from None
     if not isinstance(values, dict):
         raise InputError(f"plan {source} holds {type(values).__name__}; expected entries such as encoders and tasks")
-    return make_plan(values | {key: value for key, value in changes.items() if value is not None}, str(source))
+    return make_plan(values, str(source), **changes)
 
 
 class PlanError(InputError):
@@ -284,8 +284,9 @@ class PlanError(InputError):
         self.source, self.problems, self.rest = source, list(problems), rest
 
 
-def make_plan(values: dict[str, Any], source: str = "plan") -> Plan:
-    """The checked plan of those entries; one PlanError names every problem there is."""
+def make_plan(values: dict[str, Any], source: str = "plan", **changes: Any) -> Plan:
+    """The checked plan of those entries; one PlanError names every problem there is. changes: replace some of them."""
+    values = values | {key: value for key, value in changes.items() if value is not None}
     try:
         return Plan.model_validate(values)
     except ValidationError as error:

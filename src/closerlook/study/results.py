@@ -193,6 +193,14 @@ def _version(package: str) -> str | None:
         return None
 
 
+def study_in(folder: Path) -> str | None:
+    """The name of the study whose table a folder holds, if any."""
+    try:
+        return str(json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["study"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def load_results(folder: str | Path) -> pd.DataFrame:
     """The tidy table of a study: its folder, or a results.parquet or .csv file.
 
