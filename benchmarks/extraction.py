@@ -43,7 +43,7 @@ def main() -> None:
         print(json.dumps(memory(given.encoder, given.memory_of)))
         return
     encoder = Encoder.load(given.encoder, device=given.device)
-    task = closerlook.open_task(given.task, given.data)
+    task = closerlook.load_task(given.task, given.data)
     where = f"{encoder.device}, {torch.get_num_threads()} threads"
     print(f"{encoder.name} on {where}; {task.name}, {len(task.split('train'))} examples")
     speed(encoder, task, given.repeat)

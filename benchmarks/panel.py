@@ -36,15 +36,15 @@ from closerlook.geometry import (
     collapse,
     isotropy,
     label_distances,
-    largest_shares,
+    largest_cluster_shares,
     overlaps,
     participation_ratio,
     separability,
     spatial_similarity,
     two_nn,
 )
-from closerlook.geometry.alike import linear_cka, procrustes, rsa, shared_neighbours
 from closerlook.geometry.fit import gdv, logme, silhouette
+from closerlook.geometry.point_similarity import linear_cka, procrustes, rsa, shared_neighbours
 from closerlook.representations.space import Space
 
 PART = 4000
@@ -115,7 +115,7 @@ def whole(A: np.ndarray, B: np.ndarray, y: np.ndarray) -> None:
         "LogME": lambda: logme(A, y),
         "GDV": lambda: gdv(A, y),
         "silhouette": lambda: silhouette(A, y),
-        "largest shares": lambda: largest_shares(clusters),
+        "largest shares": lambda: largest_cluster_shares(clusters),
         "overlaps": lambda: overlaps(A, y),
     }
     pair: dict[str, Callable[[], object]] = {

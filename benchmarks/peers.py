@@ -128,7 +128,7 @@ def extraction(given: argparse.Namespace, scratch: Path) -> None:
     if python is None:
         return
     in_single_precision(ENCODER, scratch / ENCODER.name)
-    task = closerlook.open_task("toy-pos")
+    task = closerlook.load_task("toy-pos")
     for split in ("train", "test"):
         texts = "".join(" ".join(words) + "\n" for words in task.split(split).texts)
         (scratch / f"{split}.txt").write_text(texts, encoding="utf-8")
@@ -293,7 +293,7 @@ def rsa(given: argparse.Namespace, scratch: Path) -> None:
 
 
 def our_rsa(what: dict[str, Any]) -> Job:
-    from closerlook.geometry.alike import rsa as correlation  # noqa: PLC0415
+    from closerlook.geometry.point_similarity import rsa as correlation  # noqa: PLC0415
 
     A, B = np.load(what["file"]).values()
     correlation(A[:100], B[:100])

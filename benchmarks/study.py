@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from closerlook.study.engines import Engine, Here, Processes
-from closerlook.study.opening import open_plan
+from closerlook.study.opening import resolve_plan
 from closerlook.study.plan import Plan, make_plan
-from closerlook.study.run import State, held, work_through
+from closerlook.study.run import StudyState, study_lock, work_through
 from closerlook.study.work import read_result
 
 
@@ -123,17 +123,17 @@ def speed(folder: Path) -> None:
         print(f"{name}: two workers are {took[1] / took[2]:.2f} times faster than one")
 
 
-def timed(plan: Plan, out: Path, engine: Engine) -> tuple[float, float, State]:
+def timed(plan: Plan, out: Path, engine: Engine) -> tuple[float, float, StudyState]:
     """Seconds in all, seconds until the first cell was done, and the state at the end."""
-    opened = open_plan(plan, out / "store")
+    opened = resolve_plan(plan, out / "store")
     first: list[float] = []
     start = time.perf_counter()
 
-    def watch(state: State) -> None:
+    def watch(state: StudyState) -> None:
         if state.computed and not first:
             first.append(time.perf_counter() - start)
 
-    with held(out):
+    with study_lock(out):
         state = work_through(opened, out, engine, watch)
         wall = time.perf_counter() - start
         engine.close()

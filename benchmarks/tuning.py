@@ -40,7 +40,7 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     logging.set_verbosity_error()
-    task = closerlook.open_task(given.task, given.data)
+    task = closerlook.load_task(given.task, given.data)
     print(f"{given.encoder} on {given.device}, {given.threads} threads; {task.name}")
     looks(given, task)
     snapshots(given, task)
@@ -64,7 +64,7 @@ def looks(given: Any, task: Task) -> None:
 
 def training(given: Any, task: Task, callback: GeometryCallback) -> tuple[float, int]:
     encoder = Encoder.load(given.encoder, device=given.device)
-    pool = choose_pool("auto", task.unit, has_cls=encoder.facts.has_cls)
+    pool = choose_pool("auto", task.unit, has_cls=encoder.info.has_cls)
     examples = Examples(encoder, task.unit, task.split("train"), pool)
     callback.tokenizer = encoder.tokenizer
     with tempfile.TemporaryDirectory() as scratch:

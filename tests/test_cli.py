@@ -260,7 +260,7 @@ def test_an_unexpected_error_is_still_one_line(own_store: Path) -> None:
     code = (
         "from closerlook import cli; import closerlook.tasks as t\n"
         "def broken(*a, **k): raise ZeroDivisionError('boom')\n"
-        "t.open_task = broken\n"
+        "t.load_task = broken\n"
         "cli.main(['extract', '-t', 'toy-pos'])\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

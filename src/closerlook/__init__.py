@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from closerlook.representations.store import Store
     from closerlook.study.results import load_results
     from closerlook.study.study import run_study
-    from closerlook.tasks import open_task
+    from closerlook.tasks import load_task
     from closerlook.tasks.catalogue import list_tasks
     from closerlook.tasks.readers import read_task
     from closerlook.tasks.task import Task
@@ -41,7 +41,7 @@ __all__ = [
     "extract",
     "list_tasks",
     "load_results",
-    "open_task",
+    "load_task",
     "read_task",
     "run_study",
     "tune",
@@ -57,7 +57,7 @@ _HOME = {
     "extract": "representations.extract",
     "list_tasks": "tasks.catalogue",
     "load_results": "study.results",
-    "open_task": "tasks",
+    "load_task": "tasks",
     "read_task": "tasks.readers",
     "run_study": "study.study",
     "tune": "tuning",

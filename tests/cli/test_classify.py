@@ -12,7 +12,7 @@ import pytest
 
 from closerlook.cli.classify import classify, parse_sizes
 from closerlook.errors import InputError
-from closerlook.probes import GRID, Training, online_code, probe_grid
+from closerlook.probes import GRID, ProbeTraining, online_code, probe_grid
 from closerlook.probes.grid import SEEDS
 from closerlook.representations.space import Space
 from tests.cli.console import answer, assert_refused, run, saved, shown_on_a_terminal
@@ -38,12 +38,12 @@ def test_the_numbers_are_those_of_the_library(files: tuple[Path, Path], capsys: 
     found = answer(capsys, "classify", files[0], "--test", files[1], *FAST, "--description-length")
     train, test = blobs(), blobs(30, seed=1)
     pairs = (train["X"], train["y"]), (test["X"], test["y"])
-    result = probe_grid(*pairs, sizes=[(8,), ()], seeds=2, training=Training(max_rounds=1))
+    result = probe_grid(*pairs, sizes=[(8,), ()], seeds=2, training=ProbeTraining(max_rounds=1))
     assert found["accuracy"] == result.mean
     assert found["accuracy_by_seed"] == result.accuracy.tolist()
     assert found["confusion"] == result.confusion.tolist()
     assert tuple(found["chosen_sizes"]) == result.chosen_sizes
-    code = online_code(pairs[0], seeds=2, training=Training(max_rounds=1, criterion="loss"))
+    code = online_code(pairs[0], seeds=2, training=ProbeTraining(max_rounds=1, criterion="loss"))
     assert found["description_length"]["bits"] == code.bits.mean()
     assert (found["control"], found["n_test"], found["unseen"]) == (None, 30, {})
 
@@ -71,8 +71,8 @@ def test_all_settings_are_stored_defaults_included(files: tuple[Path, Path], cap
 
 def test_the_options_default_to_the_librarys() -> None:
     options = signature(classify).parameters
-    assert {name: options[name].default for name in vars(Training()) if name != "criterion"} == {
-        name: value for name, value in vars(Training()).items() if name != "criterion"
+    assert {name: options[name].default for name in vars(ProbeTraining()) if name != "criterion"} == {
+        name: value for name, value in vars(ProbeTraining()).items() if name != "criterion"
     }
     assert (parse_sizes(options["sizes"].default), options["seeds"].default) == (GRID, SEEDS)
 

@@ -23,7 +23,7 @@ def separable(seed: int, labels: int = 5) -> tuple[np.ndarray, np.ndarray]:
 def test_the_similarity_is_that_of_the_library(tmp_path: Path, capsys: Capsys) -> None:
     a, b = separable(0), separable(1)
     tables = [label_distances(cluster_distances(X, cluster(X, y))) for X, y in (a, b)]
-    expected = spatial_similarity(*tables, permutations=50, resamples=40, rng=7)
+    expected = spatial_similarity(*tables, permutations=50, resamples=40, seed=7)
     options = ("--permutations", 50, "--resamples", 40, "--seed", 7)
     found = answer(capsys, "compare", saved(tmp_path / "a.npz", *a), saved(tmp_path / "b.npz", *b), *options)
     assert found | expected.to_dict() == found
@@ -48,7 +48,7 @@ def test_labels_are_matched_by_name_and_the_rest_is_listed(tmp_path: Path, capsy
     kept = y != "t"
     found = answer(capsys, "compare", saved(tmp_path / "a.npz", X[kept], y[kept]), tmp_path / "b.npz")
     assert found["pearson"] == pytest.approx(1, abs=1e-5)
-    assert (found["labels"], found["left_out_a"], found["left_out_b"]) == (["p", "q", "r", "s"], [], ["t"])
+    assert (found["labels"], found["excluded_a"], found["excluded_b"]) == (["p", "q", "r", "s"], [], ["t"])
     assert "only in B" in run(capsys, "compare", tmp_path / "a.npz", tmp_path / "b.npz")[0]
 
 
@@ -69,7 +69,7 @@ def test_labels_without_distances_are_listed(tmp_path: Path, capsys: Capsys) -> 
     fewer = np.delete(np.arange(len(y)), np.flatnonzero(y == "s")[1:])
     file = saved(tmp_path / "a.npz", X[fewer], y[fewer])
     found = answer(capsys, "compare", file, saved(tmp_path / "b.npz", X, y), "--min-points", 2)
-    assert (found["undefined"], found["a"]["left_out"]) == (["s"], {"s": 1})
+    assert (found["undefined"], found["a"]["excluded"]) == (["s"], {"s": 1})
     assert "without distances" in run(capsys, "compare", file, tmp_path / "b.npz", "--min-points", 2)[0]
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from closerlook.cli.describe import ALIKE, MEANINGS
 from closerlook.geometry import (
-    alikeness,
     cluster,
     cluster_distances,
+    compare_points,
     describe_space,
     label_distances,
     separability,
@@ -63,10 +63,10 @@ def test_two_spaces_of_the_same_rows(tmp_path: Path, capsys: Capsys) -> None:
     (A, y), (B, _) = points(), points(seed=1, d=5)
     files = saved(tmp_path / "a.npz", A, y), saved(tmp_path / "b.npz", B, y)
     tables = [label_distances(cluster_distances(X, cluster(X, y))) for X in (A, B)]
-    expected = spatial_similarity(*tables, permutations=9999, rng=0)
+    expected = spatial_similarity(*tables, permutations=9999, seed=0)
     found = answer(capsys, "describe", files[0], "--against", files[1])
     assert found["against"]["panel"] == pytest.approx(describe_space(B, y).flat())
-    assert found["alikeness"] == pytest.approx(alikeness(A, B).to_dict())
+    assert found["alikeness"] == pytest.approx(compare_points(A, B).to_dict())
     assert found["similarity"] == expected.to_dict()
     out, err = run(capsys, "describe", files[0], "--against", files[1])
     assert "A: a.npz; B: b.npz" in out
@@ -178,4 +178,4 @@ def test_numbers_of_any_size_are_described(tmp_path: Path, capsys: Capsys, unit:
     if unit:
         assert found == pytest.approx(describe_space(X, y).flat(), rel=1e-6)
     else:
-        assert (found["logme"], found["nc1"], found["overlapping_pairs"]) == (None, None, 6)
+        assert (found["logme"], found["nc1"], found["n_overlapping_pairs"]) == (None, None, 6)

@@ -27,7 +27,7 @@ def blobs(n: int = 90, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def test_points_on_a_line_worked_by_hand(tmp_path: Path, capsys: Capsys) -> None:
     found = answer(capsys, "probe", saved(tmp_path / "points.npz", X=LINE, y=LINE_LABELS), "--audit")
-    assert (found["n_clusters"], found["n_labels"], found["is_linear"]) == (3, 2, False)
+    assert (found["n_clusters"], found["n_labels"], found["is_separable"]) == (3, 2, False)
     assert (found["n_conflicts"], found["n_undecided"]) == (0, 0)
     assert found["assignments"] == [0, 0, 1, 2, 2]
     assert found["cluster_labels"] == ["a", "b", "a"]
@@ -85,7 +85,7 @@ def test_labels_may_be_numbers(tmp_path: Path, capsys: Capsys, labels: list[obje
 def test_plain_arrays_keep_their_precision(tmp_path: Path, capsys: Capsys) -> None:
     X = np.array([[1.0], [1.0 + 1e-12], [2.0]])  # one number in float32
     found = answer(capsys, "probe", saved(tmp_path / "points.npz", X=X, y=["a", "b", "b"]), "--tau", 1e-13)
-    assert (found["n_conflicts"], found["is_linear"]) == (0, True)
+    assert (found["n_conflicts"], found["is_separable"]) == (0, True)
 
 
 def test_held_out_points_in_the_same_file_are_predicted(tmp_path: Path, capsys: Capsys) -> None:
@@ -182,7 +182,7 @@ def test_min_points_and_statistic_are_used_and_what_is_left_out_is_listed(tmp_pa
     least = answer(capsys, "probe", file, "--statistic", "min")["label_distances"]
     assert (least["statistic"], round(least["values"][0][2], 4)) == ("min", 5)
     without = answer(capsys, "probe", file, "--min-points", 2)
-    assert without["label_distances"]["left_out"] == {"b": 1, "c": 1}
+    assert without["label_distances"]["excluded"] == {"b": 1, "c": 1}
     assert without["minimum_distances"] == {"a": None, "b": None, "c": None}
     out, _ = run(capsys, "probe", file, "--min-points", 2)
     assert "clusters of fewer than 2 points: 1 of b, 1 of c" in out
@@ -206,7 +206,7 @@ def test_conflicts_are_counted_and_named(tmp_path: Path, capsys: Capsys) -> None
 @pytest.mark.parametrize(("X", "y"), [(LINE, ["a"] * 5), ([[1.0, 2.0]], ["a"]), ([[1.0], [1.0]], ["a", "a"])])
 def test_a_single_label_is_one_cluster(tmp_path: Path, capsys: Capsys, X: object, y: object) -> None:
     found = answer(capsys, "probe", saved(tmp_path / "points.npz", X=X, y=y), "--audit")
-    assert (found["n_clusters"], found["is_linear"], found["minimum_distances"]) == (1, True, {"a": None})
+    assert (found["n_clusters"], found["is_separable"], found["minimum_distances"]) == (1, True, {"a": None})
     run(capsys, "probe", tmp_path / "points.npz")
 
 

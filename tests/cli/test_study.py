@@ -13,7 +13,7 @@ from closerlook.cli import study as command
 from closerlook.representations.space import Space
 from closerlook.study import measures
 from closerlook.study.results import load_results
-from closerlook.study.study import open_study
+from closerlook.study.study import resolve_study
 from tests.cli.console import assert_refused, run, shown_on_a_terminal
 from tests.study.small import write_plan, write_tasks
 from tests.threads import one_torch_thread
@@ -75,7 +75,7 @@ def test_a_file_in_the_place_of_the_folder_is_refused_by_a_dry_run_too(
 
 
 def test_a_plan_may_be_given_as_its_entries(tmp_path: Path) -> None:
-    opened = open_study({"encoders": "bert-tiny", "tasks": "toy-question"}, tmp_path)
+    opened = resolve_study({"encoders": "bert-tiny", "tasks": "toy-question"}, tmp_path)
     assert (opened.plan.tasks, list(opened.encoders)) == (["toy-question"], ["bert-tiny"])
 
 

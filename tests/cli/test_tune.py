@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from closerlook.tuning import Tuned, snapshot_spaces
+from closerlook.tuning import TuningResult, snapshot_spaces
 from tests.cli.console import assert_refused, run
 
 Capsys = pytest.CaptureFixture[str]
@@ -37,7 +37,7 @@ def test_a_run_prints_its_settings_and_a_table_of_snapshots(tmp_path: Path, caps
     assert "max_grad_norm 0.5" in err
     assert "spaces are in the store" not in err
     assert "12 steps, 3 snapshots in " in err
-    found = Tuned.load(tmp_path / "run")
+    found = TuningResult.load(tmp_path / "run")
     assert found.settings.trainer_arguments == {"max_grad_norm": 0.5}
     assert snapshot_spaces(tmp_path / "run", 6, split="test")[0].n == 86
 
@@ -47,7 +47,7 @@ def test_json_is_the_run_itself_and_the_second_time_it_is_not_made_again(tmp_pat
     again, err = run(capsys, "tune", *SHORT, "--out", tmp_path, "--split", "test", "--json")
     assert first == again
     assert "holds this run, finished" in err
-    assert Tuned.from_dict(json.loads(first)) == Tuned.load(tmp_path)
+    assert TuningResult.from_dict(json.loads(first)) == TuningResult.load(tmp_path)
 
 
 @pytest.mark.parametrize(

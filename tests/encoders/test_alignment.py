@@ -94,7 +94,7 @@ def test_a_text_longer_than_the_window_loses_no_subword(encoder: Load, name: str
     words = tuple(WORDS[i % 10] for i in range(150))
     aligned = loaded.align([("so",), words, ("so",)])
     assert len(aligned.windows) > 5
-    assert max(map(len, aligned.windows)) <= loaded.facts.window
+    assert max(map(len, aligned.windows)) <= loaded.info.window
     ids = [aligned.windows[w][c] for w, c in zip(aligned.token_window, aligned.token_column, strict=True)]
     own = slice(aligned.text_tokens[1], aligned.text_tokens[2])
     assert ids[own] == loaded.tokenizer(" ".join(words), add_special_tokens=False)["input_ids"]

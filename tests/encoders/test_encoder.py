@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 
 from closerlook.encoders.alignment import range_slots
 from closerlook.encoders.encoder import Encoder
-from closerlook.encoders.source import LARGE, Facts, choose_dtype, resolve
+from closerlook.encoders.source import LARGE, EncoderInfo, choose_dtype, resolve
 from closerlook.errors import InputError, WorkError
 from tests.encoders.families import FAMILIES
 
@@ -30,8 +30,8 @@ def vectors(encoder: Encoder, texts: list[Any], batch_tokens: int | None = None)
     """Every word's mean vector at every layer."""
     aligned = encoder.align(texts)
     slots = range_slots(aligned, aligned.word_first, aligned.word_stop, "mean")
-    out = np.zeros((encoder.facts.layers + 1, slots.n, encoder.facts.width), dtype=np.float32)
-    for numbers, part in encoder.pooled(aligned, slots, range(encoder.facts.layers + 1), batch_tokens):
+    out = np.zeros((encoder.info.layers + 1, slots.n, encoder.info.width), dtype=np.float32)
+    for numbers, part in encoder.pooled(aligned, slots, range(encoder.info.layers + 1), batch_tokens):
         out[:, numbers] += np.stack(part)
     return out
 
@@ -42,7 +42,7 @@ def test_facts_are_those_of_the_configuration(encoder: Load, name: str) -> None:
     loaded = encoder(name)
     parameters = sum(parameter.numel() for parameter in loaded.model.parameters())
     window = 512 if name == "t5" else 64
-    assert loaded.facts == Facts(layers=3, width=32, window=window, has_cls=has_cls, parameters=parameters)
+    assert loaded.info == EncoderInfo(layers=3, width=32, window=window, has_cls=has_cls, parameters=parameters)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -104,7 +104,7 @@ def test_drawing_random_weights_leaves_the_global_generator_alone(family: Folder
 def test_random_needs_no_weights(family: Folder, tmp_path: Path) -> None:
     folder = shutil.copytree(family("bert"), tmp_path / "bare")
     (folder / "model.safetensors").unlink()
-    assert Encoder.load(f"random:{folder}").facts.layers == 3
+    assert Encoder.load(f"random:{folder}").info.layers == 3
 
 
 def test_half_precision_files_are_computed_in_single_precision_on_a_cpu(family: Folder, tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ def test_a_device_that_is_not_here_is_refused(device: str) -> None:
 
 def test_window_can_be_narrowed_but_not_widened(family: Folder) -> None:
     folder = str(family("bert"))
-    assert Encoder.load(folder, window=16).facts.window == 16
+    assert Encoder.load(folder, window=16).info.window == 16
     with pytest.raises(InputError, match="window 65 requested; encoder bert reads 6 to 64 tokens at a time"):
         Encoder.load(folder, window=65)
     with pytest.raises(InputError, match="window 3 requested"):
@@ -442,7 +442,7 @@ def test_code_that_is_trusted_is_part_of_the_fingerprint(family: Folder, tmp_pat
 def test_embedded_encoder_is_the_default() -> None:
     loaded = Encoder.load()
     assert loaded.name == "bert-tiny"
-    assert (loaded.facts.layers, loaded.facts.width, loaded.facts.window) == (2, 128, 512)
+    assert (loaded.info.layers, loaded.info.width, loaded.info.window) == (2, 128, 512)
 
 
 def test_transformers_is_left_as_talkative_as_it_was(family: Folder) -> None:

@@ -120,7 +120,7 @@ def test_a_row_in_another_cluster_of_its_label_is_found(name: str) -> None:
     found = of_set(name)
     first, second = next(pair for pair in found.blocked_pairs() if found.sizes[list(pair)].min() > 1)
     assignments = found.assignments.copy()
-    blocker = found.blocker(first, second)
+    blocker = found.blocked_merge(first, second)
     rows = blocker.rows[found.assignments[blocker.rows] == second]
     assignments[rows] = first  # the witness now lies in one cluster
     assert attempt(X, y, replace(found, assignments=assignments))
@@ -138,8 +138,8 @@ def test_a_blocker_that_blocks_nothing_is_found() -> None:
 def test_a_blocker_of_the_same_label_is_found() -> None:
     X, y = [[0.0], [1.0], [2.0], [3.0]], list("abab")
     found = cluster(X, y)
-    assert found.blocker(0, 2).blocker == 1
-    refusals = replace(found.refusals, blocker=np.where(found.refusals.blocker == 1, 0, found.refusals.blocker))
+    assert found.blocked_merge(0, 2).blocking == 1
+    refusals = replace(found.refusals, blocking=np.where(found.refusals.blocking == 1, 0, found.refusals.blocking))
     problems = attempt(X, y, replace(found, refusals=refusals))
     assert "clusters 0 and 2 are blocked by 0, of their own label" in problems
 

@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 
 from closerlook.geometry import audit, cluster, separate
 from tests.geometry.plain import rms_radius
-from tests.geometry.test_blockers import check_witnesses
+from tests.geometry.test_blocked_merges import check_witnesses
 from tests.geometry.test_twin import rotation
 
 Points = NDArray[np.float64]
@@ -142,7 +142,7 @@ def test_points_of_two_labels_within_tau_of_each_other_never_merge() -> None:
 
 def test_points_of_two_labels_just_beyond_tau_merge_with_their_own() -> None:
     X, y, _ = close_pair(2e-6)
-    assert cluster(X, y).is_linear
+    assert cluster(X, y).is_separable
 
 
 @pytest.mark.parametrize("tau", [1e-5, 1e-3, 0.4])
@@ -152,7 +152,7 @@ def test_tau_is_honoured_and_carried(tau: float) -> None:
         found = cluster(X, y, tau=tau)
         assert found.tau == tau
         assert found.radius == pytest.approx(radius)
-        assert found.is_linear == linear
+        assert found.is_separable == linear
 
 
 def test_hulls_that_only_touch_meet() -> None:
@@ -182,4 +182,4 @@ def test_labels_that_nearly_touch_are_linear_exactly_beyond_tau(gap: float, d: i
     X[y == 1, 0] += gap
     found = cluster(X @ rotation(rng, d), y)
     assert found.n_undecided == 0
-    assert found.is_linear == (gap > 1e-6)
+    assert found.is_separable == (gap > 1e-6)

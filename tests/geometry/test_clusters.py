@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from closerlook.geometry import Clustering, audit, cluster, kernels, separate
 from tests.geometry.plain import plain_cluster, rms_radius
-from tests.geometry.test_blockers import check_witnesses, of_set, random_space
+from tests.geometry.test_blocked_merges import check_witnesses, of_set, random_space
 from tests.geometry.test_twin import SETS, groups
 
 Points = NDArray[np.float64]
@@ -51,9 +51,9 @@ def test_a_space_is_linear_exactly_if_all_pairs_of_labels_are_separable(name: st
     found = of_set(name)
     pairs = combinations(found.labels, 2)
     separable = all(separate(X[y == a], X[y == b], scale=found.radius, gap=None).is_separable for a, b in pairs)
-    assert found.is_linear == (found.n_clusters == found.n_labels)
+    assert found.is_separable == (found.n_clusters == found.n_labels)
     if len(found.conflicts) == 0:
-        assert found.is_linear == separable
+        assert found.is_separable == separable
     else:
         assert not separable
 
@@ -141,7 +141,7 @@ def test_a_conflict_blocks_a_third_label() -> None:
     X, y = [[-1.0, 0.0], [1.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 5.0]], list("ccaba")
     found = cluster(X, y)
     assert found.assignments.tolist() == [0, 1, 2, 3, 4]
-    assert found.blocker(0, 1).blocker_rows.tolist() in ([2], [3])
+    assert found.blocked_merge(0, 1).blocking_rows.tolist() in ([2], [3])
 
 
 def test_a_conflict_beside_a_hull_does_not_block_it() -> None:
@@ -161,14 +161,14 @@ def test_where_all_points_are_identical_each_is_alone() -> None:
     found = cluster(X, y)
     assert found.assignments.tolist() == list(range(9))
     assert found.conflicts.tolist() == list(range(9))
-    assert (found.radius, found.n_undecided, found.is_linear) == (0.0, 0, False)
-    assert len(list(found.blockers())) == 9
+    assert (found.radius, found.n_undecided, found.is_separable) == (0.0, 0, False)
+    assert len(list(found.blocked_merges())) == 9
 
 
 def test_where_all_points_are_identical_one_label_is_one_cluster() -> None:
     found = cluster(np.full((9, 4), 0.1), np.ones(9, int))
     assert found.assignments.tolist() == [0] * 9
-    assert found.is_linear
+    assert found.is_separable
     assert len(found.conflicts) == 0
 
 
@@ -233,8 +233,8 @@ def test_the_layout_in_memory_changes_nothing(order: str) -> None:
 def test_one_label_is_one_cluster() -> None:
     found = cluster(np.random.default_rng(0).standard_normal((50, 3)), ["only"] * 50)
     assert found.assignments.tolist() == [0] * 50
-    assert (found.whole, found.is_linear, found.n_undecided) == (("only",), True, 0)
-    assert list(found.blockers()) == []
+    assert (found.whole, found.is_separable, found.n_undecided) == (("only",), True, 0)
+    assert list(found.blocked_merges()) == []
 
 
 def test_one_point_is_one_cluster() -> None:
@@ -245,13 +245,13 @@ def test_one_point_is_one_cluster() -> None:
 def test_labels_with_one_point_are_clusters_and_block_others() -> None:
     found = cluster([[0.0], [1.0], [2.0], [9.0]], ["a", "lone", "a", "other"])
     assert found.assignments.tolist() == [0, 1, 2, 3]
-    assert found.blocker(0, 2).blocker == 1
+    assert found.blocked_merge(0, 2).blocking == 1
 
 
 def test_fewer_points_than_dimensions_are_linear_whatever_the_labels() -> None:
     rng = np.random.default_rng(1)
     found = cluster(rng.standard_normal((100, 150)), rng.integers(0, 4, 100))
-    assert found.is_linear
+    assert found.is_separable
     assert found.n_undecided == 0
 
 
@@ -408,4 +408,4 @@ def test_two_labels_at_one_place_are_not_separable() -> None:
     for X, y in (([[0.0], [0.0]], "ab"), ([[0.0, 0.0], [1e-8, 0.0], [5.0, 5.0], [5.0, 6.0], [9.0, 1.0]], "abccc")):
         found = cluster(X, list(y))
         assert found.n_clusters == found.n_labels
-        assert not found.is_linear
+        assert not found.is_separable

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 
 from closerlook.errors import InputError
-from closerlook.geometry import Clustering, cluster, cluster_distances, inside_distances, label_distances
+from closerlook.geometry import Clustering, cluster, cluster_distances, label_distances, within_cluster_distances
 from tests.geometry.plain import plain_distance, rms_radius
 from tests.geometry.test_twin import SETS, rotation
 
@@ -105,7 +105,7 @@ def test_clusters_of_fewer_points_are_left_out_and_listed() -> None:
     found = cluster_distances(X, clustering, min_points=5)
     small = np.flatnonzero(clustering.sizes < 5)
     assert 0 < len(small) < clustering.n_clusters
-    assert found.left_out.tolist() == small.tolist()
+    assert found.excluded.tolist() == small.tolist()
     assert found.min_points == 5
     assert all(np.isnan(found.between(int(number), 0)).all() for number in small)
     assert found.matrix() == pytest.approx(without(brute_force("random_labels-3d-0"), small), rel=1e-5, nan_ok=True)
@@ -156,8 +156,8 @@ def test_the_table_of_labels_is_symmetric_with_zeros_on_the_diagonal(name: str) 
     found = label_distances(cluster_distances(X, of_set(name)))
     assert found.values == pytest.approx(found.values.T, rel=1e-14)
     assert np.diag(found.values).tolist() == [0.0] * len(found.labels)
-    assert found.separable == of_set(name).is_linear
-    assert found.left_out == {}
+    assert found.separable == of_set(name).is_separable
+    assert found.excluded == {}
 
 
 def test_relative_distances_are_in_radii() -> None:
@@ -176,7 +176,7 @@ def test_a_label_without_clusters_that_are_large_enough_has_no_distances() -> No
     found = label_distances(cluster_distances(X, cluster(X, y), min_points=2))
     nan = np.nan
     assert found.values == pytest.approx(np.array([[0, 9, nan], [9, 0, nan], [nan, nan, nan]]), rel=1e-6, nan_ok=True)
-    assert found.left_out == {"a": 1, "b": 1, "c": 1}
+    assert found.excluded == {"a": 1, "b": 1, "c": 1}
     assert found.nearest()[:2] == [("a", "b", pytest.approx(9)), ("b", "a", pytest.approx(9))]
     label, other, distance = found.nearest()[2]
     assert (label, other) == ("c", None)
@@ -222,7 +222,7 @@ def test_many_rows_in_conflict_count_each_in_the_mean() -> None:
 @each_set
 def test_inside_distances_are_those_of_scipy(name: str) -> None:
     X, _ = SETS[name]
-    found = inside_distances(X, of_set(name))
+    found = within_cluster_distances(X, of_set(name))
     for number, rows in enumerate(of_set(name).members()):
         pairs = pdist(X[rows].astype(np.float64)) if len(rows) > 1 else np.zeros(1)
         assert found.mean[number] == pytest.approx(pairs.mean(), rel=1e-9, abs=1e-9 * found.radius)
@@ -234,10 +234,10 @@ def test_inside_distances_of_near_duplicates_far_from_the_origin_keep_their_digi
     rng = np.random.default_rng(1)
     X = np.repeat(rng.standard_normal((3, 4)), 30, axis=0) + 2.0**-24 * rng.integers(-8, 9, (90, 4))
     X = np.round(X * 2**24) / 2**24  # so that the offset costs no digits
-    found = inside_distances(X + 2.0**20, cluster(X + 2.0**20, ["a"] * 90))
+    found = within_cluster_distances(X + 2.0**20, cluster(X + 2.0**20, ["a"] * 90))
     assert found.mean == pytest.approx([pdist(X).mean()], rel=1e-9)
     X = X[:30]  # nothing but the near-duplicates
-    found = inside_distances(X + 2.0**20, cluster(X + 2.0**20, ["a"] * 30))
+    found = within_cluster_distances(X + 2.0**20, cluster(X + 2.0**20, ["a"] * 30))
     assert found.mean == pytest.approx([pdist(X).mean()], rel=1e-9)
     assert found.maximum == pytest.approx([pdist(X).max()], rel=1e-9)
 
@@ -245,20 +245,20 @@ def test_inside_distances_of_near_duplicates_far_from_the_origin_keep_their_digi
 def test_inside_distances_of_a_narrow_cluster_keep_their_digits() -> None:
     X = np.random.default_rng(3).standard_normal((60, 3))
     X[:30] = 5 + 1e-4 * X[:30]  # far from the mean of the space, too wide to count as duplicates
-    found = inside_distances(X, cluster(X, np.repeat(["a", "b"], 30)))
+    found = within_cluster_distances(X, cluster(X, np.repeat(["a", "b"], 30)))
     assert found.mean[0] == pytest.approx(pdist(X[:30]).mean(), rel=1e-11)
 
 
 def test_inside_distances_of_a_cluster_larger_than_a_block_are_those_of_scipy() -> None:
     X = np.random.default_rng(2).standard_normal((1500, 3))
     X[::7] = X[0]
-    found = inside_distances(X, cluster(X, np.zeros(1500, int)))
+    found = within_cluster_distances(X, cluster(X, np.zeros(1500, int)))
     assert found.mean == pytest.approx([pdist(X).mean()], rel=1e-12)
     assert found.maximum == pytest.approx([pdist(X).max()], rel=1e-12)
 
 
 def test_a_single_row_has_no_extent() -> None:
-    found = inside_distances([[5.0, 5.0], [1.0, 2.0]], cluster([[5.0, 5.0], [1.0, 2.0]], ["a", "b"]))
+    found = within_cluster_distances([[5.0, 5.0], [1.0, 2.0]], cluster([[5.0, 5.0], [1.0, 2.0]], ["a", "b"]))
     assert found.mean.tolist() == found.maximum.tolist() == [0.0, 0.0]
 
 
@@ -285,7 +285,7 @@ def test_distances_move_with_the_space(name: str, move: str) -> None:
     after = label_distances(cluster_distances(moved, moved_clustering))
     assert after.values == pytest.approx(before.values * factor, rel=1e-5, abs=0)
     assert after.relative == pytest.approx(before.relative, rel=1e-5, abs=0)
-    inside, moved_inside = inside_distances(X, clustering), inside_distances(moved, moved_clustering)
+    inside, moved_inside = within_cluster_distances(X, clustering), within_cluster_distances(moved, moved_clustering)
     assert moved_inside.mean == pytest.approx(inside.mean * factor, rel=1e-9, abs=0)
 
 
@@ -327,4 +327,4 @@ def test_an_unknown_statistic_is_refused() -> None:
 def test_inside_distances_of_other_rows_are_refused(rows: int) -> None:
     found = cluster([[0.0], [1.0], [2.0]], list("aab"))
     with pytest.raises(InputError, match=f"X has {rows} rows; expected the 3 that were clustered"):
-        inside_distances(np.zeros((rows, 1)), found)
+        within_cluster_distances(np.zeros((rows, 1)), found)

@@ -8,8 +8,8 @@ import pytest
 from scipy.optimize import linprog
 
 from closerlook.geometry.clusters import cluster
-from closerlook.geometry.graded import largest_shares, overlaps
 from closerlook.geometry.nulls import Null, cluster_nulls, cover_probability, separability
+from closerlook.geometry.overlap import largest_cluster_shares, overlaps
 
 
 def separable(X: np.ndarray, signs: np.ndarray) -> bool:
@@ -34,7 +34,7 @@ def test_cover_at_twice_the_dimensions_is_a_half_and_few_points_always_separate(
 def test_many_dimensions_separate_whatever_the_labels_are() -> None:
     rng = np.random.default_rng(0)
     found = separability(rng.normal(size=(40, 60)), np.arange(40) % 4, shuffles=5)
-    assert found.is_linear
+    assert found.is_separable
     assert (found.separable.value, found.separable.mean, found.separable.p_value) == (1.0, 1.0, 1.0)
     assert found.cover == 1.0
 
@@ -75,7 +75,7 @@ def test_shuffles_are_the_same_for_a_seed() -> None:
 
 def test_the_share_of_the_largest_cluster() -> None:
     found = cluster([[0.0], [1.0], [2.0], [3.0], [9.0]], ["a", "a", "b", "a", "c"])
-    assert largest_shares(found) == {"a": pytest.approx(2 / 3), "b": 1.0, "c": 1.0}
+    assert largest_cluster_shares(found) == {"a": pytest.approx(2 / 3), "b": 1.0, "c": 1.0}
 
 
 def test_overlaps_lists_the_pairs_that_meet_with_what_must_go() -> None:

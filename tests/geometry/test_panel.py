@@ -9,9 +9,9 @@ import pytest
 from closerlook import geometry
 from closerlook.errors import InputError
 from closerlook.geometry import (
-    alikeness,
     cluster,
     collapse,
+    compare_points,
     cover_probability,
     describe_space,
     label_fit,
@@ -21,7 +21,7 @@ from closerlook.geometry import (
 from closerlook.geometry.panel import PARTS
 
 NAMES = """nc1 cdnv nc2_norm nc2_angle nc3 nc4 participation_ratio two_nn iso_score mean_cosine outlier_dimensions logme
-    gdv silhouette largest_share overlapping_pairs removed_share cover_probability n_over_2d"""
+    gdv silhouette largest_cluster_share n_overlapping_pairs largest_overlap_share cover_probability n_over_2d"""
 
 
 def corners(m: int = 4, rows: int = 5) -> tuple[np.ndarray, np.ndarray]:
@@ -39,9 +39,9 @@ def test_a_collapsed_simplex_by_hand() -> None:
     found = describe_space(*corners())
     flat = found.flat()
     assert (found.n, found.d, found.m) == (20, 4, 4)
-    for name in ("nc1", "cdnv", "nc2_norm", "nc2_angle", "removed_share", "overlapping_pairs"):
+    for name in ("nc1", "cdnv", "nc2_norm", "nc2_angle", "largest_overlap_share", "n_overlapping_pairs"):
         assert flat[name] == pytest.approx(0, abs=1e-9), name
-    for name in ("nc4", "silhouette", "largest_share", "cover_probability"):
+    for name in ("nc4", "silhouette", "largest_cluster_share", "cover_probability"):
         assert flat[name] == 1.0 or flat[name] == pytest.approx(cover_probability(10, 4)), name
     assert flat["participation_ratio"] == pytest.approx(3)
     assert flat["n_over_2d"] == 10 / 8
@@ -57,8 +57,8 @@ def test_the_numbers_are_those_of_the_parts() -> None:
     shares = [max(clusters.sizes[clusters.cluster_codes == code]) / 40 for code in range(3)]
     assert found.two_nn == two_nn(X)
     assert found.label_fit == label_fit(X, y)
-    assert found.largest_share == pytest.approx(np.mean(shares))
-    assert (found.overlapping_pairs, found.removed_share) == (3, meeting[0].share)
+    assert found.largest_cluster_share == pytest.approx(np.mean(shares))
+    assert (found.n_overlapping_pairs, found.largest_overlap_share) == (3, meeting[0].share)
     assert found.cover == pytest.approx(cover_probability(80, 3))
     assert found.ratio == 80 / 6
 
@@ -92,7 +92,13 @@ def test_turning_moving_and_scaling_change_only_what_they_should() -> None:
     X, y = noisy(d=4)
     turn = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))[0]
     one, other = describe_space(X, y).flat(), describe_space(8 * X @ turn + 3, y).flat()
-    changed = {"mean_cosine", "outlier_dimensions", "logme", "gdv", "removed_share"}  # they see the axes or the origin
+    changed = {
+        "mean_cosine",
+        "outlier_dimensions",
+        "logme",
+        "gdv",
+        "largest_overlap_share",
+    }  # they see the axes or the origin
     for name in set(one) - changed:
         assert other[name] == pytest.approx(one[name], rel=1e-5), name
 
@@ -117,7 +123,7 @@ def test_one_label_is_refused() -> None:
 
 def test_what_the_package_offers_is_sorted_and_there() -> None:
     assert geometry.__all__ == sorted(geometry.__all__)
-    for name in ("Panel", "describe_space", "Alikeness", "alikeness", "separability", "cluster_nulls"):
+    for name in ("Panel", "describe_space", "PointSimilarity", "compare_points", "separability", "cluster_nulls"):
         assert name in geometry.__all__
     assert all(hasattr(geometry, name) for name in geometry.__all__)
 
@@ -128,7 +134,7 @@ def test_all_pairs_of_twenty_thousand_rows_take_less_than_a_gigabyte() -> None:
     rng = np.random.default_rng(0)
     A, B, y = rng.normal(size=(20_000, 64)), rng.normal(size=(20_000, 64)), rng.integers(0, 40, 20_000)
     tracemalloc.start()
-    for part in (lambda: alikeness(A, B), lambda: label_fit(A, y), lambda: two_nn(A), lambda: collapse(A, y)):
+    for part in (lambda: compare_points(A, B), lambda: label_fit(A, y), lambda: two_nn(A), lambda: collapse(A, y)):
         part()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

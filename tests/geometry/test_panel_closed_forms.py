@@ -9,9 +9,9 @@ from scipy.optimize import minimize
 from scipy.stats import hypergeom, multivariate_normal
 from threadpoolctl import threadpool_limits
 
-from closerlook.geometry.alike import alikeness, linear_cka, procrustes, rsa, shared_neighbours
 from closerlook.geometry.fit import gdv, logme, nearest_mean_accuracy, silhouette
 from closerlook.geometry.nulls import Null, cover_probability, separability
+from closerlook.geometry.point_similarity import compare_points, linear_cka, procrustes, rsa, shared_neighbours
 from closerlook.geometry.shape import collapse, isotropy, participation_ratio, two_nn
 
 
@@ -215,7 +215,7 @@ def placed_in_more_dimensions(X: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(("n", "d"), [(100, 6), (30, 90)])
 def test_a_copy_is_wholly_alike(copy: Callable[[np.ndarray], np.ndarray], n: int, d: int) -> None:
     X = gaussian(n, d) * np.linspace(0.2, 2, d)
-    found = alikeness(X, copy(X))
+    found = compare_points(X, copy(X))
     assert found.cka == pytest.approx(1, abs=1e-9)
     assert found.procrustes == pytest.approx(1, abs=1e-9)
     assert found.rsa == pytest.approx(1, abs=1e-6)
@@ -393,7 +393,7 @@ def test_labellings_drawn_by_chance_separate_as_often_as_cover_says() -> None:
         while len(set(y.tolist())) < 2:
             y = rng.integers(0, 2, n)
         found = separability(gaussian(n, d, seed), y, shuffles=0, threads=1)
-        apart += found.is_linear
+        apart += found.is_separable
     assert found.cover == cover_probability(n, d)
     assert found.ratio == n / (2 * d)
     expected = (found.cover * 2**n - 2) / (2**n - 2)

@@ -26,9 +26,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
-from closerlook.geometry.alike import linear_cka, procrustes, rsa, shared_neighbours
 from closerlook.geometry.fit import gdv, nearest_mean_accuracy, silhouette
-from closerlook.geometry.graded import overlaps
+from closerlook.geometry.overlap import overlaps
+from closerlook.geometry.point_similarity import linear_cka, procrustes, rsa, shared_neighbours
 from closerlook.geometry.shape import collapse, isotropy, participation_ratio, two_nn
 from closerlook.geometry.similarity import spatial_similarity
 from closerlook.representations.extract import extract
@@ -393,7 +393,7 @@ from pathlib import Path
 
 import numpy as np
 
-from closerlook.geometry.alike import linear_cka, rsa, shared_neighbours
+from closerlook.geometry.point_similarity import linear_cka, rsa, shared_neighbours
 from closerlook.geometry.fit import gdv, silhouette
 from closerlook.geometry.shape import two_nn
 

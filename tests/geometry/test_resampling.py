@@ -12,7 +12,7 @@ from closerlook.geometry import Clustering, cluster, cluster_distances, label_di
 from closerlook.geometry.distances import PlacedClusters, Statistic
 from closerlook.geometry.resampling import (
     Method,
-    Resampled,
+    ResampledDistances,
     adjust,
     bias,
     change_p_values,
@@ -36,8 +36,8 @@ def blobs(rng: np.random.Generator, rows: int = 20, labels: int = 4, d: int = 2)
     return X, y
 
 
-def of_values(values: Points, labels: str = "abcdefgh", seed: int = 0) -> Resampled:
-    return Resampled(tuple(labels[: values.shape[1]]), values, "mean", 1, seed)
+def of_values(values: Points, labels: str = "abcdefgh", seed: int = 0) -> ResampledDistances:
+    return ResampledDistances(tuple(labels[: values.shape[1]]), values, "mean", 1, seed)
 
 
 def tables(*rows: list[float]) -> Points:
@@ -142,13 +142,13 @@ def test_all_rows_give_the_distances_of_the_whole() -> None:
     whole = cluster(X, y)
     found = PlacedClusters(X, whole).distances(np.ones(len(X), dtype=bool))
     assert found.matrix() == pytest.approx(cluster_distances(X, whole).matrix(), rel=1e-6, nan_ok=True)
-    assert len(found.left_out) == 0
+    assert len(found.excluded) == 0
 
 
 def test_a_cluster_without_a_row_drops_out_and_the_others_stay() -> None:
     X, y = np.array([[0.0], [1.0], [2.0], [3.0], [9.0]]), ["a", "a", "b", "a", "c"]
     found = PlacedClusters(X, cluster(X, y)).distances(np.array([True, False, True, False, True]))
-    assert found.left_out.tolist() == [2]
+    assert found.excluded.tolist() == [2]
     assert label_distances(found).values[0].round(6).tolist() == [0.0, 2.0, 9.0]
 
 
@@ -265,7 +265,7 @@ def test_similarity_of_replicates_is_the_spatial_similarity_of_their_tables() ->
 
 def test_similarity_takes_the_labels_of_both_in_any_order_and_leaves_out_nan() -> None:
     a = of_values(tables([1.0, 2.0, 4.0, 3.0, 5.0, 6.0]), "abcd")
-    turned = Resampled(("d", "c", "x", "a"), a.values[:, [3, 2, 1, 0]][:, :, [3, 2, 1, 0]], "mean", 1, 0)
+    turned = ResampledDistances(("d", "c", "x", "a"), a.values[:, [3, 2, 1, 0]][:, :, [3, 2, 1, 0]], "mean", 1, 0)
     assert resample_similarity(a, turned) == pytest.approx([1.0])
     gone = a.values.copy()
     gone[:, 1], gone[:, :, 1] = np.nan, np.nan

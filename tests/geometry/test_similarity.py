@@ -164,22 +164,22 @@ def test_similarity_lies_between_minus_1_and_1_or_is_nan(a: Matrix, b: Matrix) -
 # --- The labels ------------------------------------------------------------------------------------------------------
 
 
-def test_labels_of_one_side_are_left_out_and_listed() -> None:
+def test_labels_of_one_side_are_excluded_and_listed() -> None:
     a = reordered(between_points(8, 0), [6, 4, 3, 2, 1, 0])
     b = reordered(between_points(8, 1), [0, 1, 2, 3, 5, 7])
     found = quick(a, b)
     assert found.labels == ("L3", "L2", "L1", "L0")
-    assert (found.left_out_a, found.left_out_b, found.undefined) == (("L6", "L4"), ("L5", "L7"), ())
+    assert (found.excluded_a, found.excluded_b, found.undefined) == (("L6", "L4"), ("L5", "L7"), ())
     assert found.n_labels == 4
     both = [0, 1, 2, 3]
     assert found.pearson == pytest.approx(quick(reordered(a, [5, 4, 3, 2]), reordered(b, both)).pearson)
 
 
-def test_labels_without_distances_on_either_side_are_left_out_and_listed() -> None:
+def test_labels_without_distances_on_either_side_are_excluded_and_listed() -> None:
     a, b = with_nan(between_points(7, 0), 5), with_nan(between_points(7, 1), 2)
     found = quick(a, b)
     rest = [0, 1, 3, 4, 6]
-    assert (found.undefined, found.left_out_a, found.left_out_b) == (("L2", "L5"), (), ())
+    assert (found.undefined, found.excluded_a, found.excluded_b) == (("L2", "L5"), (), ())
     assert found.labels == tuple(f"L{i}" for i in rest)
     assert found.pearson == pytest.approx(quick(reordered(a, rest), reordered(b, rest)).pearson)
 
@@ -192,7 +192,7 @@ def test_a_label_without_distances_may_keep_a_zero_on_the_diagonal() -> None:
 
 def test_a_label_of_one_side_without_distances_is_listed_as_of_one_side() -> None:
     found = quick(with_nan(between_points(6, 0), 5), between_points(5, 1))
-    assert (found.left_out_a, found.undefined) == (("L5",), ())
+    assert (found.excluded_a, found.undefined) == (("L5",), ())
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_few_labels_are_permuted_in_every_way(m: int, make: Any) -> None:
 def test_random_permutations_agree_with_a_loop_whatever_the_chunk(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(similarity, "CHUNK", chunk)
     a, b = between_points(7, 0), between_points(7, 1, noise=1.0)
-    found = spatial_similarity(a, b, permutations=150, resamples=0, rng=5)
+    found = spatial_similarity(a, b, permutations=150, resamples=0, seed=5)
     orders = np.random.default_rng(5).permuted(np.tile(np.arange(7), (150, 1)), axis=1)
     assert not found.exact
     assert found.permutations == 150
@@ -295,7 +295,7 @@ def bootstrap_by_loop(a: Matrix, b: Matrix, draws: Any, confidence: float) -> tu
 def test_intervals_agree_with_a_loop_whatever_the_chunk(chunk: int, make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(similarity, "CHUNK", chunk)
     a, b = make(5, 0), make(5, 2)
-    found = spatial_similarity(a, b, permutations=0, resamples=60, confidence=0.8, rng=3)
+    found = spatial_similarity(a, b, permutations=0, resamples=60, confidence=0.8, seed=3)
     draws = np.random.default_rng(3).integers(5, size=(60, 5))
     pearson, spearman = bootstrap_by_loop(a[1], b[1], draws, 0.8)
     assert found.pearson_interval == pytest.approx(pearson, abs=1e-10)
@@ -336,9 +336,9 @@ def test_the_interval_is_nan_where_fewer_than_half_of_the_draws_have_a_correlati
 
 def test_a_seed_gives_the_same_result_again() -> None:
     a, b = between_points(9, 0), between_points(9, 1)
-    first = spatial_similarity(a, b, permutations=99, resamples=99, rng=4)
-    assert first == spatial_similarity(a, b, permutations=99, resamples=99, rng=np.random.default_rng(4))
-    assert first != spatial_similarity(a, b, permutations=99, resamples=99, rng=5)
+    first = spatial_similarity(a, b, permutations=99, resamples=99, seed=4)
+    assert first == spatial_similarity(a, b, permutations=99, resamples=99, seed=4)
+    assert first != spatial_similarity(a, b, permutations=99, resamples=99, seed=5)
 
 
 def test_numpys_global_seed_is_left_alone() -> None:
@@ -412,8 +412,8 @@ def test_to_dict_is_plain_json_with_nan_as_null() -> None:
         "exact": True,
         "n_labels": 3,
         "labels": [0, 1, 2],
-        "left_out_a": [],
-        "left_out_b": [3],
+        "excluded_a": [],
+        "excluded_b": [3],
         "undefined": [],
         "separable": None,
         "permutations": 5,

@@ -7,10 +7,10 @@ import torch
 from torch import nn
 
 from closerlook.probes import networks
-from closerlook.probes.training import TOL, Job, Network, Training, hold_out
+from closerlook.probes.training import TOL, Job, Network, ProbeTraining, hold_out
 
 
-def plain_network(X: np.ndarray, y: np.ndarray, k: int, job: Job, training: Training) -> Network:
+def plain_network(X: np.ndarray, y: np.ndarray, k: int, job: Job, training: ProbeTraining) -> Network:
     """The network of a job, trained on standardised rows X: (n, d), y: (n,)."""
     inputs, targets = torch.from_numpy(X), torch.from_numpy(y)
     rows, held = hold_out(y, training.held_out, job.seed)

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from closerlook.errors import InputError
-from closerlook.probes import ClassifierProbe, Training, probe_grid
+from closerlook.probes import ClassifierProbe, ProbeTraining, probe_grid
 
 QUICK = {"max_rounds": 6, "patience": 2, "n_jobs": 1}
 
@@ -42,7 +42,7 @@ def test_it_chooses_the_sizes_that_the_grid_chooses() -> None:
     X, y = mixed()
     sizes = [(2,), (16, 4), ()]
     probe = ClassifierProbe(sizes=sizes, seeds=3, **QUICK).fit(X, y)
-    found = probe_grid((X, y), (X, y), sizes=sizes, seeds=3, training=Training(max_rounds=6, patience=2))
+    found = probe_grid((X, y), (X, y), sizes=sizes, seeds=3, training=ProbeTraining(max_rounds=6, patience=2))
     assert probe.sizes_ == found.chosen_sizes
     np.testing.assert_array_equal([probe.held_out_[one] for one in sizes], found.held_out)
     seed = probe.network_.job.seed

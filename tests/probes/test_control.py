@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from closerlook.errors import InputError
-from closerlook.probes import ProbeResult, Training, control_labels, measure_selectivity, online_code, probe_grid
+from closerlook.probes import ProbeResult, ProbeTraining, control_labels, measure_selectivity, online_code, probe_grid
 from closerlook.probes.control import BLOCKS, block_ends
 
-QUICK = Training(learning_rate=0.01, batch_size=64, max_rounds=8, patience=2)
-CODE = Training(learning_rate=0.01, batch_size=64, max_rounds=6, patience=2, criterion="loss")
+QUICK = ProbeTraining(learning_rate=0.01, batch_size=64, max_rounds=8, patience=2)
+CODE = ProbeTraining(learning_rate=0.01, batch_size=64, max_rounds=6, patience=2, criterion="loss")
 
 
 # ---- control tasks ----
@@ -147,7 +147,7 @@ def test_the_blocks_are_the_papers_and_add_up() -> None:
 
 def test_no_block_costs_without_limit() -> None:
     X, y = np.random.default_rng(0).normal(size=(60, 3)) * 100, np.random.default_rng(1).integers(0, 5, 60)
-    found = online_code((X, y), sizes=(64,), seeds=2, training=Training(learning_rate=1.0, max_rounds=5))
+    found = online_code((X, y), sizes=(64,), seeds=2, training=ProbeTraining(learning_rate=1.0, max_rounds=5))
     starts, ends = np.array(found.ends[:-1]), np.array(found.ends[1:])
     assert (found.by_block[:, 1:] <= (ends - starts) * np.log2((starts + 1) * 5) + 1e-9).all()
 

@@ -35,14 +35,14 @@ def test_scikit_learns_own_checks_pass(estimator: DirectProbe, check: Callable[[
 
 def test_points_on_a_line() -> None:
     probe = DirectProbe().fit(*ON_A_LINE)
-    assert (probe.n_clusters_, probe.is_linear_, probe.n_undecided_) == (3, False, 0)
+    assert (probe.n_clusters_, probe.is_separable_, probe.n_undecided_) == (3, False, 0)
     assert probe.clusters_.tolist() == [0, 0, 1, 2, 2]
     assert probe.cluster_labels_.tolist() == ["a", "b", "a"]
     assert probe.classes_.tolist() == ["a", "b"]
     assert probe.conflicts_.tolist() == []
     np.testing.assert_allclose(probe.distances_.values, [[0, 1], [1, 0]], rtol=1e-5)
-    (blocker,) = probe.blockers()
-    assert (blocker.first, blocker.second, blocker.blocker, blocker.blocker_rows.tolist()) == (0, 2, 1, [2])
+    (blocker,) = probe.blocked_merges()
+    assert (blocker.first, blocker.second, blocker.blocking, blocker.blocking_rows.tolist()) == (0, 2, 1, [2])
 
 
 def test_a_point_inside_a_hull_takes_its_label_though_another_labels_point_is_nearer() -> None:
@@ -94,7 +94,7 @@ def test_prediction_is_the_label_of_the_smallest_column() -> None:
 def test_training_points_without_conflicts_are_predicted_perfectly() -> None:
     X, y = mixed()
     probe = DirectProbe().fit(X, y)
-    assert not probe.is_linear_
+    assert not probe.is_separable_
     assert probe.score(X, y) == 1.0
 
 
@@ -125,7 +125,7 @@ def test_labels_of_any_kind_come_back_as_they_were(labels: list[object]) -> None
 
 def test_one_label_makes_one_cluster() -> None:
     probe = DirectProbe().fit(SQUARE, ["a"] * 6)
-    assert (probe.n_clusters_, probe.is_linear_) == (1, True)
+    assert (probe.n_clusters_, probe.is_separable_) == (1, True)
     assert probe.predict([[100.0, 100.0]]).tolist() == ["a"]
     assert probe.distances_.values.tolist() == [[0.0]]
 
@@ -145,7 +145,7 @@ def test_min_points_and_statistic_reach_the_distances() -> None:
     assert DirectProbe().fit(X, y).distances_.values[0, 2] == pytest.approx((8 + 4) / 2, rel=1e-5)
     assert DirectProbe(statistic="min").fit(X, y).distances_.values[0, 2] == pytest.approx(4, rel=1e-5)
     without = DirectProbe(min_points=2).fit(X, y).distances_
-    assert without.left_out == {"b": 1, "c": 1}
+    assert without.excluded == {"b": 1, "c": 1}
     assert np.isnan(without.values[0, 2])
 
 
@@ -169,14 +169,14 @@ def test_a_pickled_probe_comes_back_whole(measured: bool) -> None:
     assert (again._distances is not None) is measured
     np.testing.assert_array_equal(again.distances_.values, expected)
     np.testing.assert_array_equal(again.predict(X), probe.predict(X))
-    assert len(list(again.blockers())) == len(list(probe.blockers()))
+    assert len(list(again.blocked_merges())) == len(list(probe.blocked_merges()))
 
 
 def test_a_clone_has_the_parameters_and_nothing_else() -> None:
     probe = DirectProbe(tau=1e-3, min_points=3, statistic="min", n_jobs=1).fit(*ON_A_LINE)
     again = clone(probe)
     assert again.get_params() == probe.get_params()
-    for ask in (lambda: again.distances_, again.blockers, lambda: again.predict([[0.0]])):
+    for ask in (lambda: again.distances_, again.blocked_merges, lambda: again.predict([[0.0]])):
         with pytest.raises(NotFittedError):
             ask()
 

@@ -8,10 +8,10 @@ import torch
 
 from closerlook.probes import networks
 from closerlook.probes.networks import Batch, Data, padded, train
-from closerlook.probes.training import Job, Network, Training
+from closerlook.probes.training import Job, Network, ProbeTraining
 from tests.probes.plain_networks import plain_network
 
-QUICK = Training(learning_rate=0.01, batch_size=32, max_rounds=6, patience=1)
+QUICK = ProbeTraining(learning_rate=0.01, batch_size=32, max_rounds=6, patience=1)
 JOBS = [Job((5, 3), 0), Job((5, 3), 1), Job((16, 9), 0), Job((30, 2), 2)]
 
 

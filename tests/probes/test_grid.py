@@ -7,11 +7,11 @@ import pytest
 from sklearn.metrics import confusion_matrix, f1_score
 
 from closerlook.errors import InputError
-from closerlook.probes import GRID, ProbeResult, Training, grid, probe_grid, probe_grids
+from closerlook.probes import GRID, ProbeResult, ProbeTraining, grid, probe_grid, probe_grids
 from closerlook.probes.grid import check_seeds, check_sizes, choose_sizes
 from closerlook.representations.space import Space
 
-QUICK = Training(learning_rate=0.01, batch_size=64, max_rounds=6, patience=2)
+QUICK = ProbeTraining(learning_rate=0.01, batch_size=64, max_rounds=6, patience=2)
 Points = tuple[np.ndarray, np.ndarray]
 
 
@@ -41,7 +41,7 @@ def test_xor_is_solved_by_an_mlp_and_not_by_a_linear_probe() -> None:
         (X[400:], y[400:]),
         sizes=[(), (32,), (32, 32)],
         seeds=2,
-        training=Training(learning_rate=0.01),
+        training=ProbeTraining(learning_rate=0.01),
     )
     linear, one, two = found.accuracy.mean(axis=1)
     assert linear < 0.65
@@ -77,7 +77,7 @@ def test_the_grid_is_the_papers_by_default() -> None:
     assert len(GRID) == 16
     assert set(GRID) == {(a, b) for a in (32, 64, 128, 256) for b in (32, 64, 128, 256)}
     train = blobs(40)
-    found = probe_grid(train, train, training=Training(max_rounds=0))
+    found = probe_grid(train, train, training=ProbeTraining(max_rounds=0))
     assert (found.sizes, found.seeds) == (GRID, (0, 1, 2, 3, 4))
     assert found.accuracy.shape == found.held_out.shape == found.rounds.shape == (16, 5)
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from closerlook.errors import InputError
 from closerlook.probes import networks
 from closerlook.probes.networks import Batch, Data, padded, train
-from closerlook.probes.training import Criterion, Job, Network, Training, hold_out
+from closerlook.probes.training import Criterion, Job, Network, ProbeTraining, hold_out
 from tests.probes.plain_networks import plain_network
 
-QUICK = Training(learning_rate=0.01, batch_size=32, max_rounds=8, patience=1)
+QUICK = ProbeTraining(learning_rate=0.01, batch_size=32, max_rounds=8, patience=1)
 ODD = {"d": 7, "k": 3, "n": 101}
 
 
@@ -59,7 +59,7 @@ def test_each_network_is_what_a_plain_loop_makes_of_it(
     d: int, k: int, sizes: tuple[int, ...], criterion: Criterion
 ) -> None:
     X, y = space(d, k, 150)
-    training = Training(learning_rate=0.01, batch_size=32, max_rounds=8, patience=1, criterion=criterion)
+    training = ProbeTraining(learning_rate=0.01, batch_size=32, max_rounds=8, patience=1, criterion=criterion)
     jobs = [Job(sizes, seed) for seed in range(3)]
     found = train(stacked((X, y), k=k), jobs, training)
     for network in found:
@@ -160,7 +160,10 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, list[int
 def test_every_network_stops_for_itself(judged: list[tuple[int, list[int]]]) -> None:
     data, jobs = stacked(space(n=160)), [Job((8,), seed) for seed in range(6)]
     batch = Batch(
-        data, padded(data.X).flatten(0, 1), jobs, Training(learning_rate=0.01, batch_size=32, max_rounds=25, patience=2)
+        data,
+        padded(data.X).flatten(0, 1),
+        jobs,
+        ProbeTraining(learning_rate=0.01, batch_size=32, max_rounds=25, patience=2),
     )
     batch.train(Event())
     last = {at: max(turn for turn, active in judged if at in active) for at in range(len(jobs))}
@@ -184,19 +187,23 @@ def test_patience_is_how_many_rounds_without_a_gain_are_borne(judged: list[tuple
     X, y = np.zeros((64, 2), np.float32), np.zeros(64, np.int64)  # nothing to gain after the first round
     for patience in (1, 4):
         judged.clear()
-        train(Data(torch.from_numpy(X[None]), torch.from_numpy(y[None]), 1), [Job((), 0)], Training(patience=patience))
+        train(
+            Data(torch.from_numpy(X[None]), torch.from_numpy(y[None]), 1),
+            [Job((), 0)],
+            ProbeTraining(patience=patience),
+        )
         assert judged[-1][0] == 1 + patience
 
 
 def test_an_untrained_network_is_never_the_best_of_those_that_were_trained() -> None:
     """With four rows held out of forty, one drawing in three does as well as training does."""
     X, y = space(n=40)
-    for network in train(stacked((X, y)), [Job((8,), seed) for seed in range(30)], Training(max_rounds=5)):
+    for network in train(stacked((X, y)), [Job((8,), seed) for seed in range(30)], ProbeTraining(max_rounds=5)):
         assert network.rounds > 0
 
 
 def test_no_round_leaves_the_weights_as_they_were_drawn() -> None:
-    (network,) = train(stacked(space()), [Job((), 5)], Training(max_rounds=0))
+    (network,) = train(stacked(space()), [Job((), 5)], ProbeTraining(max_rounds=0))
     drawn = np.random.default_rng([5, 1]).uniform(-np.sqrt(2 / 10), np.sqrt(2 / 10), (7, 3)).astype(np.float32)
     np.testing.assert_array_equal(network.layers[0][0], drawn)
     assert network.rounds == 0
@@ -204,7 +211,7 @@ def test_no_round_leaves_the_weights_as_they_were_drawn() -> None:
 
 def test_a_network_that_diverges_is_never_the_best_one() -> None:
     X, y = space(k=2)
-    found = train(stacked((X, y), k=2), [Job((8, 8), seed) for seed in range(3)], Training(learning_rate=1e30))
+    found = train(stacked((X, y), k=2), [Job((8, 8), seed) for seed in range(3)], ProbeTraining(learning_rate=1e30))
     for network in found:
         assert all(np.isfinite(weight).all() for weight, _ in network.layers)
         assert np.isfinite(network.loss)
@@ -308,4 +315,4 @@ def test_other_seeds_hold_out_other_rows_and_the_same_seed_the_same() -> None:
 )
 def test_unfit_settings_are_refused(settings: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Training(**settings)  # type: ignore[arg-type]
+        ProbeTraining(**settings)  # type: ignore[arg-type]

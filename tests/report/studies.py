@@ -58,7 +58,7 @@ def _lines(path: Path) -> list[dict[str, Any]]:
     rows = []
     for line in lines:
         given = {name: numbers.get(name, str)(text) for name, text in line.items() if text != ""}
-        rows.append({"tuned_on": "", **given, "last": line["last"] == "1"})
+        rows.append({"tuned_on": "", **given, "is_final": line["is_final"] == "1"})
     return rows
 
 
@@ -89,7 +89,7 @@ def made_up(
     rows: list[dict[str, Any]] = []
     for encoder in encoders:
         for task, labels in tasks.items():
-            start = {"encoder": encoder, "task": task, "step": 0, "last": False}
+            start = {"encoder": encoder, "task": task, "step": 0, "is_final": False}
             for layer in layers:
                 rows += _space(start | {"layer": layer}, labels, 1.0, word)
             rows += _probed(start | {"layer": layers[-1]}, 0.8)
@@ -103,7 +103,7 @@ def made_up(
             for seed in seeds if steps else ():
                 for at, step in enumerate(steps):
                     end = step == steps[-1]
-                    place = start | {"tuned_on": task, "seed": seed, "step": step, "last": end}
+                    place = start | {"tuned_on": task, "seed": seed, "step": step, "is_final": end}
                     grown = 1 + at + 0.1 * seed
                     for layer in layers:
                         rows += _space(place | {"layer": layer}, labels, grown, word)
@@ -118,25 +118,43 @@ def made_up(
     return frame(rows)
 
 
-LIKE = ("similarity", "cka", "rsa", "procrustes", "neighbours")
+LIKE = ("similarity", "cka", "rsa", "procrustes", "shared_neighbours")
 MEASURES = (
     *("nc1", "cdnv", "nc2_norm", "nc2_angle", "nc3", "nc4", "participation_ratio", "two_nn", "iso_score"),
-    *("mean_cosine", "outlier_dimensions", "logme", "gdv", "silhouette", "overlapping_pairs", "removed_share"),
-    *("mean_largest_share", "n_over_2d", "cover_probability", "separable_ratio", "separable_cover"),
+    *(
+        "mean_cosine",
+        "outlier_dimensions",
+        "logme",
+        "gdv",
+        "silhouette",
+        "n_overlapping_pairs",
+        "largest_overlap_share",
+    ),
+    *(
+        "mean_largest_cluster_share",
+        "n_over_2d",
+        "cover_probability",
+        "separable_pairs_n_over_2d",
+        "separable_pairs_cover_probability",
+    ),
 )
 
 
 def _wider(place: dict[str, Any], labels: Sequence[str], grown: float) -> list[dict[str, Any]]:
     """What is measured at the start and the end beyond the paper."""
     rows = [place | {"measure": name, "value": at + grown / 10} for at, name in enumerate(MEASURES)]
-    for name, value in (("separable_pairs", 0.9), ("thinned_clusters", 5.0), ("thinned_mean_minimum_distance", 2.0)):
-        for end, null in {"": value, "_null": value / 2, "_null_sd": 0.1, "_z": 3.0, "_p": 0.05}.items():
+    for name, value in (
+        ("separable_pairs", 0.9),
+        ("subsampled_clusters", 5.0),
+        ("subsampled_mean_minimum_distance", 2.0),
+    ):
+        for end, null in {"": value, "_null_mean": value / 2, "_null_sd": 0.1, "_z": 3.0, "_p_value": 0.05}.items():
             rows.append(place | {"measure": f"{name}{end}", "value": null, "n": 2000})
     for what in ("train_test", "random", *(["original"] if place.get("tuned_on") else [])):
-        for name, value in (("null", 0.05), ("null_sd", 0.1), ("p", 0.01)):
+        for name, value in (("null_mean", 0.05), ("null_sd", 0.1), ("p_value", 0.01)):
             rows.append(place | {"measure": f"similarity_{name}_{what}", "value": value, "n": 999})
         interval = {"ci_low": 0.4, "ci_high": 0.9, "n": 20}
-        rows.append(place | {"measure": f"similarity_examples_{what}", "value": 0.8} | interval)
+        rows.append(place | {"measure": f"similarity_over_examples_{what}", "value": 0.8} | interval)
     rows += [place | {"measure": f"{name}_random", "value": 0.3, "other": "random"} for name in LIKE]
     rows += [place | {"measure": f"similarity_{part}", "value": 0.7 + grown / 50} for part in ("halves", "folds")]
     rows.append(place | {"measure": "mean_minimum_distance_bias", "value": 0.2, "n": 20})
@@ -149,9 +167,12 @@ def _wider(place: dict[str, Any], labels: Sequence[str], grown: float) -> list[d
     rows.append(place | few)
     if place.get("tuned_on"):
         for at, label in enumerate(labels):
-            rows.append(place | {"measure": "distance_change_p", "label": label, "value": 0.04 * (at + 1), "n": 20})
-        rows.append(place | {"measure": "labels_surely_increased", "value": 1.0, "n": len(labels)})
-        rows.append(place | {"measure": "labels_surely_decreased", "value": 0.0, "n": len(labels)})
+            rows.append(
+                place
+                | {"measure": "minimum_distance_change_p_value", "label": label, "value": 0.04 * (at + 1), "n": 20}
+            )
+        rows.append(place | {"measure": "n_labels_significantly_increased", "value": 1.0, "n": len(labels)})
+        rows.append(place | {"measure": "n_labels_significantly_decreased", "value": 0.0, "n": len(labels)})
         rows.append(place | {"measure": "head_accuracy", "split": "test", "value": 0.9 + grown / 100})
     return rows
 
@@ -174,8 +195,8 @@ def _space(place: dict[str, Any], labels: Sequence[str], grown: float, word: str
     rows = [
         place | {"measure": measure, "value": value}
         for measure, value in [
-            *(("n_points", 10.0 * m), ("n_labels", float(m)), ("n_clusters", m + 2.0 / grown), ("is_linear", 0.0)),
-            *(("n_conflicts", 0.0), ("n_undecided", 0.0), ("radius", 2.0 * grown)),
+            *(("n_points", 10.0 * m), ("n_labels", float(m)), ("n_clusters", m + 2.0 / grown), ("is_separable", 0.0)),
+            *(("n_conflicts", 0.0), ("n_undecided", 0.0), ("rms_radius", 2.0 * grown)),
             *(("mean_minimum_distance", grown), ("mean_relative_minimum_distance", grown / 2)),
         ]
     ]
@@ -185,13 +206,13 @@ def _space(place: dict[str, Any], labels: Sequence[str], grown: float, word: str
         for measure, value in (("minimum_distance", grown + at), ("relative_minimum_distance", (grown + at) / 2)):
             rows.append(place | {"measure": measure, "label": label, "other": near, "value": value})
         for there in range(at + 1, m):
-            apart = {"measure": "distance", "label": label, "other": labels[there], "value": grown + at + there}
+            apart = {"measure": "label_distance", "label": label, "other": labels[there], "value": grown + at + there}
             rows.append(place | apart)
     point = {"row": 3, "weight": 0.75, "word": word, "text": f"a {word} here"}
     told = {"clusters": [0, 1], "sizes": [8, 2], "blocker": 2, "blocker_size": 10, "decided": True}
     told |= {"points": [point], "blocker_points": [point | {"word": None, "text": None}]}
     text = json.dumps(told, ensure_ascii=False)
-    return [*rows, place | {"measure": "blocker", "label": labels[0], "other": labels[-1], "n": 10, "text": text}]
+    return [*rows, place | {"measure": "blocked_merge", "label": labels[0], "other": labels[-1], "n": 10, "text": text}]
 
 
 def _probed(place: dict[str, Any], value: float) -> list[dict[str, Any]]:
@@ -207,16 +228,18 @@ def _compared(place: dict[str, Any], labels: Sequence[str], alike: float, grown:
     interval = {"ci_low": alike - 0.1, "ci_high": min(1.0, alike + 0.1), "n": len(labels)}
     return [
         place | {"measure": "similarity_original", "value": alike} | interval,
-        place | {"measure": "similarity_p_original", "value": 0.01, "n": 999},
-        place | {"measure": "labels_increased", "value": float(len(labels)) if grown > 1 else 0.0},
-        place | {"measure": "labels_decreased", "value": 0.0},
-        place | {"measure": "mean_distance_change", "value": grown - 1, "n": len(labels)},
+        place | {"measure": "similarity_p_value_original", "value": 0.01, "n": 999},
+        place | {"measure": "n_labels_increased", "value": float(len(labels)) if grown > 1 else 0.0},
+        place | {"measure": "n_labels_decreased", "value": 0.0},
+        place | {"measure": "mean_minimum_distance_change", "value": grown - 1, "n": len(labels)},
     ]
 
 
 def _paths(place: dict[str, Any], labels: Sequence[str], steps: Sequence[int]) -> list[dict[str, Any]]:
     rows = [
-        place | {"measure": f"{what}_explained_{axis}", "value": 0.4} for what in ("paths", "shifts") for axis in "xy"
+        place | {"measure": f"{what}_explained_variance_{axis}", "value": 0.4}
+        for what in ("path", "shift")
+        for axis in "xy"
     ]
     for at, label in enumerate(labels):
         for turn, step in enumerate(steps):

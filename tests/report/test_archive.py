@@ -9,7 +9,7 @@ import pytest
 from closerlook.errors import InputError
 from closerlook.report.archive import archive, shown
 from closerlook.report.figures import draw
-from closerlook.report.writing import open_results
+from closerlook.report.writing import load_study
 from closerlook.study.findings import judge_results
 from closerlook.study.results import load_results
 from tests.report.studies import golden_beyond, made_up, write_study
@@ -20,7 +20,7 @@ def test_figures_and_verdicts_are_those_of_the_whole_table(table: pd.DataFrame, 
     whole = write_study(tmp_path / "whole", table, {"study": "kept"})
     page = archive(whole, tmp_path / "kept")
     assert page == tmp_path / "kept" / "report.html"
-    before, after = open_results(whole), open_results(tmp_path / "kept")
+    before, after = load_study(whole), load_study(tmp_path / "kept")
     assert [(one.verdict, one.sentence) for one in judge_results(after)] == [
         (one.verdict, one.sentence) for one in judge_results(before)
     ]

@@ -9,7 +9,7 @@ from closerlook.report.comparison import measures_table, shape_table
 from closerlook.report.figures import Figure, draw
 from closerlook.report.printing import all_tables, to_csv
 from closerlook.report.tables import Column, Measured, Term, show_value
-from closerlook.study.readings import Results, Run, arrange
+from closerlook.study.readings import Results, Run, index_results
 from tests.report.studies import frame, golden, golden_beyond, made_up
 
 SECOND = Run("bert-tiny", "ps-fxn", 1, "ps-fxn")
@@ -17,7 +17,7 @@ SECOND = Run("bert-tiny", "ps-fxn", 1, "ps-fxn")
 
 @pytest.fixture(scope="module")
 def results() -> Results:
-    return arrange(golden_beyond())
+    return index_results(golden_beyond())
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +44,8 @@ def test_what_chance_gives_stands_beside_headline_numbers(results: Results) -> N
 
 def test_chance_stands_against_nothing_where_it_was_tried_on_all_points() -> None:
     table = golden_beyond()
-    table.loc[table.measure.str.startswith("thinned"), "n"] = 100
-    assert probing.clusters_table(arrange(table)).shown()[0][4] == "5 (chance 40.0 ± 4.0)"
+    table.loc[table.measure.str.startswith("subsampled"), "n"] = 100
+    assert probing.clusters_table(index_results(table)).shown()[0][4] == "5 (chance 40.0 ± 4.0)"
 
 
 def test_the_summary_has_a_row_for_chance(results: Results) -> None:
@@ -145,10 +145,10 @@ def test_over_seeds_mean_deviation_and_students_interval(results: Results) -> No
 
 
 def test_one_seed_is_said_in_a_line_without_a_table() -> None:
-    results = arrange(made_up(wider=True))
+    results = index_results(made_up(wider=True))
     assert not sureness.seeds_table(results)
     assert sureness.seeds_words(results).startswith("Every fine-tuning was run with one seed")
-    assert sureness.seeds_words(arrange(made_up(steps=()))) == ""
+    assert sureness.seeds_words(index_results(made_up(steps=()))) == ""
 
 
 def test_intervals_over_examples_for_each_state_and_seed(results: Results) -> None:
@@ -188,20 +188,20 @@ def test_a_label_is_sure_only_if_it_is_in_every_seed(results: Results) -> None:
 @pytest.mark.parametrize("missing", [False, True])
 def test_a_label_that_seeds_move_both_ways_or_do_not_test_is_not_sure(missing: bool) -> None:
     table = golden_beyond()
-    sure = (table.measure == "distance_change_p") & (table.label == "A") & (table.tuned_on == "ps-fxn")
+    sure = (table.measure == "minimum_distance_change_p_value") & (table.label == "A") & (table.tuned_on == "ps-fxn")
     ends = (table.measure == "minimum_distance") & (table.label == "A") & (table.tuned_on == "ps-fxn")
     if missing:
         table = table[~(sure & (table.seed == 1))]
     else:
-        table.loc[ends & (table.seed == 1) & table["last"], "value"] = 0.5
-    found = arrange(table)
+        table.loc[ends & (table.seed == 1) & table["is_final"], "value"] = 0.5
+    found = index_results(table)
     both = labels.marks_of(found, "bert-tiny", "ps-fxn", [Run("bert-tiny", "ps-fxn", 0, "ps-fxn"), SECOND])
     assert both.p["A"] <= 0.05
     assert not both.is_sure("A")
 
 
 def test_without_tests_nothing_is_marked() -> None:
-    results = arrange(golden())
+    results = index_results(golden())
     marks = labels.marks_of(results, "bert-tiny", "ps-fxn", [Run("bert-tiny", "ps-fxn", 0, "ps-fxn")])
     assert (marks.told(), marks.of("A")) == ("", "")
     assert labels.labels_table(results).titles()[-1] == "distance to the nearest other label change"
@@ -221,7 +221,7 @@ def test_the_chart_of_distances_bears_the_marks(figures: dict[tuple[str, str, st
 
 def test_one_seed_shows_its_intervals_over_examples(results: Results) -> None:
     table = golden_beyond()
-    figure = next(one for one in draw(arrange(table[table.seed == 1])) if one.kind == "distances")
+    figure = next(one for one in draw(index_results(table[table.seed == 1])) if one.kind == "distances")
     assert rows(figure, "label", "step", "low", "high")[1] == ("A", 20, 4, 6)
     assert "Bars: 95% interval over examples." in figure.caption
 
@@ -251,14 +251,16 @@ def test_the_panel_before_and_after_with_its_meaning(results: Results) -> None:
 
 
 def test_a_single_encoder_needs_no_column() -> None:
-    assert shape.shape_table(arrange(made_up(wider=True))).titles()[:3] == ["", "measure", "animals"]
+    assert shape.shape_table(index_results(made_up(wider=True))).titles()[:3] == ["", "measure", "animals"]
 
 
 def test_every_measure_of_the_panel_has_a_line() -> None:
     from closerlook.geometry.panel import describe_space
 
     flat = describe_space([[0.0], [1.0], [8.0], [9.0]], ["a", "a", "b", "b"]).flat()
-    shown = {"largest_share" if one.measure == "mean_largest_share" else one.measure for one in shape.PANEL}
+    shown = {
+        "largest_cluster_share" if one.measure == "mean_largest_cluster_share" else one.measure for one in shape.PANEL
+    }
     assert set(flat) == shown
 
 
@@ -304,7 +306,7 @@ def test_how_well_halves_foretell_the_divergence(results: Results) -> None:
     both = table.rows[-1]
     assert both[4] == pytest.approx(24.5 / (28 * 27.5) ** 0.5)  # of the ranks, two tied; three pairs have no interval
     assert both[6] == pytest.approx(0.43 / 7)
-    six = foresight.foresight_table(arrange(_halves([(0.1 * at, 0.1 * at + 0.01 * at % 2) for at in range(6)])))
+    six = foresight.foresight_table(index_results(_halves([(0.1 * at, 0.1 * at + 0.01 * at % 2) for at in range(6)])))
     assert isinstance(six.rows[0][4], Measured)
 
 
@@ -313,7 +315,9 @@ def test_foresight_in_a_sentence(results: Results) -> None:
         "Over 4 spaces after fine-tuning, of 3 pairs of encoder and task, both similarities are known; 6 pairs are "
         "needed to say whether halves of train foretell how far test diverges."
     )
-    told = foresight.foresight_words(arrange(_halves([(0.1 * at, 0.1 * at + 0.01 * (at % 2)) for at in range(8)])))
+    told = foresight.foresight_words(
+        index_results(_halves([(0.1 * at, 0.1 * at + 0.01 * (at % 2)) for at in range(8)]))
+    )
     assert told.startswith("Over 8 spaces before fine-tuning, of 8 pairs of encoder and task, the similarity of the ")
     assert told.endswith("So the divergence can be foreseen, in part, without test examples.")
 
@@ -323,29 +327,29 @@ def test_fine_tuning_itself_is_no_foresight() -> None:
     rng = np.random.default_rng(0)
     before = _halves([*zip(0.9 + rng.normal(size=8) / 100, 0.9 + rng.normal(size=8) / 100, strict=True)])
     after = _halves([*zip(0.5 + rng.normal(size=8) / 100, 0.5 + rng.normal(size=8) / 100, strict=True)])
-    after = after.assign(tuned_on=after.task, step=9, last=True)
-    told = foresight.foresight_words(arrange(pd.concat([before, after])))
+    after = after.assign(tuned_on=after.task, step=9, is_final=True)
+    told = foresight.foresight_words(index_results(pd.concat([before, after])))
     assert told.endswith("So in this study halves of train do not foretell the divergence.")
 
 
 def test_halves_that_foretell_nothing_are_said_to() -> None:
     values = [(0.9, 0.5), (0.8, 0.6), (0.7, 0.5), (0.6, 0.6), (0.5, 0.5), (0.4, 0.6)]
     table = _halves(values)
-    assert foresight.foresight_words(arrange(table)).endswith(
+    assert foresight.foresight_words(index_results(table)).endswith(
         "So in this study halves of train do not foretell the divergence."
     )
 
 
 def test_too_few_spaces_say_so() -> None:
-    assert foresight.foresight_words(arrange(_halves([(0.9, 0.5), (0.8, 0.6)]))) == (
+    assert foresight.foresight_words(index_results(_halves([(0.9, 0.5), (0.8, 0.6)]))) == (
         "Over 2 spaces before fine-tuning, of 2 pairs of encoder and task, both similarities are known; 6 pairs are "
         "needed to say whether halves of train foretell how far test diverges."
     )
-    assert not foresight.foresight_table(arrange(_halves([(0.9, 0.5), (0.8, 0.6)])))
+    assert not foresight.foresight_table(index_results(_halves([(0.9, 0.5), (0.8, 0.6)])))
 
 
 def _halves(values: list[tuple[float, float]]):  # type: ignore[no-untyped-def]
-    place = {"encoder": "e", "layer": 1, "step": 0, "last": False}
+    place = {"encoder": "e", "layer": 1, "step": 0, "is_final": False}
     return frame(
         place | {"task": f"t{at}", "measure": measure, "value": value}
         for at, (halves, alike) in enumerate(values)
@@ -357,7 +361,7 @@ def _halves(values: list[tuple[float, float]]):  # type: ignore[no-untyped-def]
 
 
 def test_an_older_table_has_none_of_these_parts() -> None:
-    results = arrange(golden())
+    results = index_results(golden())
     kinds = {figure.kind for figure in draw(results)}
     assert beyond.parts(results, kinds) == []
     names = [table.name for table in all_tables(results)]
@@ -373,7 +377,7 @@ def test_every_part_is_there_where_all_was_measured(results: Results) -> None:
 
 
 def test_two_studies_have_chance_and_shape_side_by_side(results: Results) -> None:
-    studies = [arrange(golden()), results]
+    studies = [index_results(golden()), results]
     shown = {(row[1], row[2]): row[3:] for row in measures_table(studies).shown() if row[0] == "bert-tiny"}
     assert shown["ps-fxn", "clusters"] == [
         "5",

@@ -11,7 +11,7 @@ from closerlook.report.figures.paths import closest_labels
 from closerlook.report.figures.similarity import layer_colours
 from closerlook.report.figures.style import compact
 from closerlook.report.writing import file_names, write_figures
-from closerlook.study.readings import Results, Run, arrange
+from closerlook.study.readings import Results, Run, index_results
 from tests.report.studies import frame, golden, golden_beyond, made_up
 
 OWN = Run("bert-tiny", "ps-fxn", 0, "ps-fxn")
@@ -19,7 +19,7 @@ OWN = Run("bert-tiny", "ps-fxn", 0, "ps-fxn")
 
 @pytest.fixture(scope="module")
 def results() -> Results:
-    return arrange(golden())
+    return index_results(golden())
 
 
 @pytest.fixture(scope="module")
@@ -75,13 +75,13 @@ def test_only_the_three_that_gain_most_and_least_are_shown_first() -> None:
     table = made_up(tasks={"many": labels})
     at_last = (table.measure == "minimum_distance") & (table.step == 100)
     table.loc[at_last, "value"] = [float(at) * 10 for at in range(9)] * (at_last.sum() // 9)
-    figure = next(one for one in draw(arrange(table)) if one.kind == "distances")
+    figure = next(one for one in draw(index_results(table)) if one.kind == "distances")
     assert [toggle.name for toggle in figure.toggles if toggle.on] == [labels[at] for at in (8, 7, 6, 2, 1, 0)]
     assert len(figure.toggles) == 9
 
 
 def test_distances_along_the_updates_of_another_task() -> None:
-    figure = next(one for one in draw(arrange(golden_beyond())) if one.kind == "cross-distances")
+    figure = next(one for one in draw(index_results(golden_beyond())) if one.kind == "cross-distances")
     assert (figure.encoder, figure.task) == ("bert-tiny", "pos → ps-fxn")
     assert figure.title == "Distance to the nearest other label: bert-tiny on ps-fxn, fine-tuned on pos"
     assert rows(figure, "label", "step", "nearest", "distance", "change") == [
@@ -121,12 +121,14 @@ def test_paths_of_centroids_at_the_first_and_last_layer(figures: dict[tuple[str,
 
 def test_the_three_closest_labels_are_those_with_the_smallest_triangle() -> None:
     apart = {"AB": 1.0, "AC": 9.0, "AD": 9.0, "BC": 2.0, "BD": 2.5, "CD": 1.5}
-    place = {"encoder": "bert-tiny", "task": "ps-fxn", "layer": 2, "step": 0, "last": False}
-    table = frame(place | {"measure": "distance", "label": a, "other": b, "value": v} for (a, b), v in apart.items())
+    place = {"encoder": "bert-tiny", "task": "ps-fxn", "layer": 2, "step": 0, "is_final": False}
+    table = frame(
+        place | {"measure": "label_distance", "label": a, "other": b, "value": v} for (a, b), v in apart.items()
+    )
     start = frame([place | {"measure": "n_clusters", "value": 4.0}])
     import pandas as pd
 
-    results = arrange(pd.concat([table, start]))
+    results = index_results(pd.concat([table, start]))
     assert closest_labels(results, OWN, list("ABCD")) == ["B", "C", "D"]  # 2 + 2.5 + 1.5
 
 
@@ -154,7 +156,7 @@ def test_similarity_to_the_original_along_the_updates(figures: dict[tuple[str, s
 
 
 def test_seeds_are_averaged_with_their_range() -> None:
-    figure = next(one for one in draw(arrange(made_up(seeds=(0, 5)))) if one.kind == "distances")
+    figure = next(one for one in draw(index_results(made_up(seeds=(0, 5)))) if one.kind == "distances")
     last = figure.data[(figure.data.label == "cat") & (figure.data.step == 100)].iloc[0]
     assert (last.low, last.distance, last.high) == (4.0, 4.25, 4.5)
     assert "mean of 2 seeds" in figure.caption
@@ -188,7 +190,7 @@ def test_each_figure_is_written_as_svg_png_pdf_and_csv(results: Results, tmp_pat
 
 def test_hostile_names_are_text_in_svg_files(tmp_path: Path) -> None:
     table = made_up(encoders=["<script>alert(1)</script>"], tasks={"../t": ["<img src=x onerror=alert(1)>", "b", "c"]})
-    figures = [figure for figure in draw(arrange(table)) if figure.kind in {"heat", "distances"}]
+    figures = [figure for figure in draw(index_results(table)) if figure.kind in {"heat", "distances"}]
     written = write_figures(figures, tmp_path / "figures")
     assert {path.parent for path in written} == {tmp_path / "figures"}
     for path in written:
@@ -200,14 +202,14 @@ def test_hostile_names_are_text_in_svg_files(tmp_path: Path) -> None:
 
 def test_file_names_are_plain_and_different() -> None:
     tables = [made_up(encoders=["a/b"], tasks={"x y": list("abc"), "x:y": list("abc"), "日本": list("abc")})]
-    names = file_names([figure for figure in draw(arrange(tables[0])) if figure.kind == "heat"])
+    names = file_names([figure for figure in draw(index_results(tables[0])) if figure.kind == "heat"])
     assert names == ["heat_a-b_x-y", "heat_a-b_x-y~2", "heat_a-b_日本"]
 
 
 def test_names_stand_in_data_and_scales_never_in_expressions() -> None:
     """Vega writes sort orders and conditions into code of its own; a line separator in a label would break it."""
     table = made_up(["odd encoder"], {"odd task": ["odd \u2028 one", "odd two", "odd three", "odd four"]}, wider=True)
-    for figure in draw(arrange(table)):
+    for figure in draw(index_results(table)):
         for key, value in _texts(figure.specification() | {"datasets": {}}):
             assert "odd" not in value or key in {"domain", "values", "value", "description"}, (key, value)
 
@@ -231,7 +233,7 @@ def test_specifications_hold_all_their_data(figures: dict[tuple[str, str], Figur
 
 
 def test_figures_of_an_earlier_table_go_and_other_files_stay(tmp_path: Path) -> None:
-    drawn = draw(arrange(made_up()))
+    drawn = draw(index_results(made_up()))
     before = write_figures(drawn, tmp_path)
     own = tmp_path / "paths_of_my_own.csv"
     own.write_text("mine")

@@ -62,7 +62,7 @@ def test_answers_say_what_chance_gives() -> None:
 
 def test_what_chance_gives_changes_no_verdict() -> None:
     table = golden_beyond()
-    nulls = table.measure.str.contains("_null|thinned|separable_p|surely|_random")
+    nulls = table.measure.str.contains("_null|subsampled|separable_p|significantly|_random")
     assert [one.verdict for one in judge(table)] == [one.verdict for one in judge(table[~nulls])]
 
 
@@ -112,7 +112,7 @@ def test_two_labels_are_given_as_the_reason_for_no_similarity() -> None:
 def test_too_few_relabellings_say_nothing_of_what_is_kept(tried: int | None, says: bool | None) -> None:
     """Three labels have five others: p is never below a sixth."""
     table = made_up()
-    p = table.measure == "similarity_p_original"
+    p = table.measure == "similarity_p_value_original"
     table.loc[p, ["value", "n"]] = 1 / 6, tried
     assert {one.holds for one in judge(table)[4].answers} == {says}
 
@@ -164,7 +164,7 @@ def paper_table() -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for line in csv.DictReader(text.splitlines()):
         tuned = line["state"] == "fine-tuned"
-        place = {"encoder": line["encoder"], "task": line["task"], "layer": 2, "step": 5 * tuned, "last": tuned}
+        place = {"encoder": line["encoder"], "task": line["task"], "layer": 2, "step": 5 * tuned, "is_final": tuned}
         place |= {"tuned_on": line["task"] if tuned else ""}
         labels = {"pos": 17, "dep": 46, "ps-fxn": 40, "ps-role": 46, "trec-50": 50}[line["task"]]
         rows.append(place | {"split": "test", "measure": "accuracy", "value": float(line["accuracy"]) / 100})

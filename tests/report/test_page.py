@@ -13,9 +13,9 @@ from closerlook.report import write_comparison, write_report
 from closerlook.report.blockers import blocked_spaces
 from closerlook.report.embedding import pack, runtime, safe_script, script_json
 from closerlook.report.page import make_page
-from closerlook.report.writing import open_results
+from closerlook.report.writing import load_study
 from closerlook.study.findings import judge_results
-from closerlook.study.readings import arrange
+from closerlook.study.readings import index_results
 from closerlook.study.results import load_results
 from tests.report.studies import frame, golden, golden_beyond, made_up, write_study
 
@@ -77,7 +77,7 @@ def page_of(folder: Path, table: Any, manifest: dict[str, Any] | None = None) ->
 
 def text_of(table: Any, manifest: dict[str, Any] | None = None) -> str:
     """What a page says, its figures left out."""
-    results = arrange(table, manifest)
+    results = index_results(table, manifest)
     return Reader(make_page(results, judge_results(results), [])).text
 
 
@@ -183,21 +183,21 @@ def test_an_empty_table_still_gives_a_page() -> None:
 
 def test_a_fine_tuning_without_its_end_counts_as_not_tuned() -> None:
     table = made_up()
-    text = text_of(table[~((table.tuned_on == "animals") & table["last"])])
+    text = text_of(table[~((table.tuned_on == "animals") & table["is_final"])])
     assert "Not fine-tuned, or not to the end: bert-tiny on animals." in text
 
 
 def test_a_start_that_is_missing_is_taken_from_step_0() -> None:
     table = made_up()
-    results = arrange(table[~((table.tuned_on == "") & (table.measure == "mean_minimum_distance"))])
+    results = index_results(table[~((table.tuned_on == "") & (table.measure == "mean_minimum_distance"))])
     found = results.before("mean_minimum_distance", "bert-tiny", "animals")
     assert found is not None
     assert found.value == 1.0
 
 
 def test_refusals_come_from_both_ends_last_layer_first() -> None:
-    spaces, left_out = blocked_spaces(arrange(golden()))
-    assert left_out == 0
+    spaces, excluded = blocked_spaces(index_results(golden()))
+    assert excluded == 0
     assert [(one["task"], one["state"], one["layer"], one["clusters"], one["labels"]) for one in spaces] == [
         ("ps-fxn", "before", 2, 5, 3)
     ]
@@ -208,15 +208,15 @@ def test_refusals_come_from_both_ends_last_layer_first() -> None:
 
 def test_spaces_of_one_point_have_nothing_to_tell() -> None:
     table = made_up()
-    before = blocked_spaces(arrange(table))[0]
-    table.loc[(table.measure == "radius") & (table.layer == 0), "value"] = 0.0
-    assert {one["layer"] for one in before} - {one["layer"] for one in blocked_spaces(arrange(table))[0]} == {0}
+    before = blocked_spaces(index_results(table))[0]
+    table.loc[(table.measure == "rms_radius") & (table.layer == 0), "value"] = 0.0
+    assert {one["layer"] for one in before} - {one["layer"] for one in blocked_spaces(index_results(table))[0]} == {0}
 
 
 def test_refusals_that_have_no_room_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("closerlook.report.blockers.MOST_BYTES", 1)
-    spaces, left_out = blocked_spaces(arrange(made_up()))
-    assert (len(spaces), left_out) == (1, 11)  # 2 tasks, 3 layers, before and after
+    spaces, excluded = blocked_spaces(index_results(made_up()))
+    assert (len(spaces), excluded) == (1, 11)  # 2 tasks, 3 layers, before and after
 
 
 def test_a_table_read_back_from_csv_gives_the_same_page(tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ def test_a_broken_manifest_is_an_error_in_one_line(tmp_path: Path) -> None:
     folder = write_study(tmp_path, golden())
     (folder / "manifest.json").write_text("{")
     with pytest.raises(InputError, match="manifest.json cannot be read: .*; expected the manifest that a study writes"):
-        open_results(folder)
+        load_study(folder)
 
 
 def test_two_studies_side_by_side(tmp_path: Path) -> None:

@@ -5,14 +5,14 @@ import pytest
 from closerlook.report import facts, probing, published
 from closerlook.report.printing import to_csv, to_latex, to_markdown
 from closerlook.report.tables import Column, Measured, Table, over_seeds, show_value
-from closerlook.study.readings import Reading, Results, arrange
+from closerlook.study.readings import Reading, Results, index_results
 from tests.report.studies import golden, made_up
 from tests.report.test_findings import paper_table
 
 
 @pytest.fixture(scope="module")
 def results() -> Results:
-    return arrange(golden())
+    return index_results(golden())
 
 
 def shown(table: Table) -> list[list[str]]:
@@ -107,7 +107,7 @@ def test_published_values_stand_beside_ours_with_the_difference(results: Results
 
 def test_the_cross_task_table_of_bert_base_meets_table_5() -> None:
     table = golden().assign(encoder="google-bert/bert-base-uncased")
-    rows = [row[1:-1] for row in shown(published.published_cross(arrange(table)))]
+    rows = [row[1:-1] for row in shown(published.published_cross(index_results(table)))]
     assert rows == [
         ["ps-fxn", "not fine-tuned", "–", "–", "–", "–", "–", "74.00", "87.75", "−13.75"],
         ["ps-fxn", "ps-fxn", "3", "40", "2.00", "5.29", "−3.29", "75.00", "89.58", "−14.58"],
@@ -117,7 +117,7 @@ def test_the_cross_task_table_of_bert_base_meets_table_5() -> None:
 
 
 def test_the_published_table_differs_from_itself_by_nothing() -> None:
-    table = published.published_accuracy(arrange(paper_table()))
+    table = published.published_accuracy(index_results(paper_table()))
     assert len(table.rows) == 50
     assert all(abs(row[5]) < 1e-9 for row in table.rows if isinstance(row[5], float))
 
@@ -139,7 +139,7 @@ def test_the_papers_encoders_are_known_by_their_hub_ids(encoder: str, name: str)
 
 def test_random_weights_are_never_put_beside_the_paper() -> None:
     table = golden().assign(encoder="random:bert-tiny")
-    assert not published.published_accuracy(arrange(table))
+    assert not published.published_accuracy(index_results(table))
 
 
 def test_several_seeds_give_mean_and_deviation() -> None:
@@ -150,7 +150,7 @@ def test_several_seeds_give_mean_and_deviation() -> None:
 
 
 def test_two_seeds_share_a_line_in_each_table() -> None:
-    results = arrange(made_up(seeds=(0, 5)))
+    results = index_results(made_up(seeds=(0, 5)))
     table = probing.distance_table(results)
     assert len(table.rows) == 2
     assert shown(table)[0][3] == "4.25 ± 0.35"  # 4.0 and 4.5
@@ -188,7 +188,9 @@ def test_what_was_run_comes_from_the_table_where_there_is_no_manifest(results: R
 
 def test_encoders_with_what_the_manifest_tells_of_them() -> None:
     told = {"layers": 2, "width": 128, "parameters": 4_385_920, "weights": "f" * 32, "revision": "abc123"}
-    results = arrange(made_up(["bert-tiny", "bert-mini"]), {"encoders": {"google/x": {"name": "bert-tiny"} | told}})
+    results = index_results(
+        made_up(["bert-tiny", "bert-mini"]), {"encoders": {"google/x": {"name": "bert-tiny"} | told}}
+    )
     table = facts.encoders_table(results)
     assert table.titles() == ["encoder", "layers", "width", "parameters", "weights", "revision"]
     assert shown(table) == [
@@ -199,7 +201,7 @@ def test_encoders_with_what_the_manifest_tells_of_them() -> None:
 
 def test_tasks_with_labels_and_examples_of_each_split() -> None:
     told = {"unit": "token", "labels": ["cat", "dog", "eel"], "examples": {"train": 30, "dev": 4, "test": 9}}
-    table = facts.tasks_table(arrange(made_up(), {"tasks": {"data/animals.tsv": told}}))
+    table = facts.tasks_table(index_results(made_up(), {"tasks": {"data/animals.tsv": told}}))
     assert table.titles() == ["task", "unit", "labels", "examples train", "examples dev", "examples test"]
     assert shown(table) == [
         ["animals", "token", "3", "30", "4", "9"],
@@ -218,7 +220,7 @@ def test_settings_are_flat_without_what_stands_elsewhere() -> None:
         "cross": [{"tuned": "animals", "probed": "colours"}],
         "tuning": {"trainer_arguments": {}},
     }
-    assert shown(facts.settings_table(arrange(made_up(), {"plan": plan}))) == [
+    assert shown(facts.settings_table(index_results(made_up(), {"plan": plan}))) == [
         ["seeds", "0, 1"],
         ["data", "usual"],
         ["classifier.sizes", "32×64, 64×64"],
@@ -231,7 +233,7 @@ def test_settings_are_flat_without_what_stands_elsewhere() -> None:
 def test_fine_tuning_has_a_line_for_each_encoder_and_task() -> None:
     one = {"epochs": 3.0, "learning_rate": 5e-05, "batch_size": 8, "warmup": 0.1, "weight_decay": 0.01}
     manifest = {"settings": {"a on b on pos": one | {"snapshots": "log"}}, "plan": {"seeds": [0, 7]}}
-    table = facts.tuning_table(arrange(made_up(), manifest))
+    table = facts.tuning_table(index_results(made_up(), manifest))
     assert shown(table) == [["a on b", "pos", "3", "5e-05", "8", "0.1", "0.01", "log"]]
     assert table.note == "Seeds: 0, 7."
 
@@ -246,7 +248,7 @@ def test_machine_and_time() -> None:
             "tune": {"cells": 2, "seconds": 60.0, "cpu_seconds": 3725.0},
         },
     }
-    results = arrange(made_up(), manifest)
+    results = index_results(made_up(), manifest)
     assert shown(facts.machine_table(results)) == [
         ["processor", "a processor"],
         ["cores", "2"],
@@ -256,4 +258,4 @@ def test_machine_and_time() -> None:
     ]
     assert shown(facts.time_table(results)) == [["tune", "2", "1 min", "1 h 2 min"], ["extract", "1", "5 s", "9 s"]]
     manifest["kinds"]["tune"]["peak_bytes"] = 1.26e9  # type: ignore[index]
-    assert shown(facts.time_table(arrange(made_up(), manifest)))[0][-1] == "1.3 GB"
+    assert shown(facts.time_table(index_results(made_up(), manifest)))[0][-1] == "1.3 GB"

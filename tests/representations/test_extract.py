@@ -156,7 +156,7 @@ def test_tasks_on_the_same_text_share_one_pass_and_equal_those_asked_alone(
 def test_a_second_call_computes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     first = extract(EMBEDDED, task("token"))
     monkeypatch.setattr(forward, "compute", None)
-    monkeypatch.setattr(Encoder, "open", None)
+    monkeypatch.setattr(Encoder, "load", None)
     for one, other in zip(first, extract(EMBEDDED, task("token", "renamed")), strict=True):
         np.testing.assert_array_equal(one.X, other.X)
         assert other.provenance.task == "renamed"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from closerlook.errors import CloserLookError, InputError, WorkError
-from closerlook.representations.atomic import replacing
+from closerlook.representations.atomic import atomic_write
 from closerlook.representations.files import TornFileError
 from closerlook.representations.space import Provenance, Space
 
@@ -252,7 +252,7 @@ def test_other_suffixes_are_refused(tmp_path: Path, name: str) -> None:
 
 def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"old")
-    with pytest.raises(RuntimeError, match="stop"), replacing(tmp_path / "file") as stream:
+    with pytest.raises(RuntimeError, match="stop"), atomic_write(tmp_path / "file") as stream:
         stream.write(b"new")
         raise RuntimeError("stop")
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("file", b"old")]
@@ -260,7 +260,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path)
 
 def test_a_full_disk_is_one_clear_line(tmp_path: Path) -> None:
     with pytest.raises(WorkError, match="cannot be written: No space left on device; nothing was left behind"):
-        with replacing(tmp_path / "file") as stream:
+        with atomic_write(tmp_path / "file") as stream:
             with open("/dev/full", "wb") as full:
                 full.write(b"x" * 100_000)
             stream.write(b"never")

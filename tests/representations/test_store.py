@@ -12,7 +12,7 @@ import filelock
 import numpy as np
 import pytest
 
-from closerlook.encoders.source import Facts
+from closerlook.encoders.source import EncoderInfo
 from closerlook.errors import InputError, WorkError
 from closerlook.representations.draft import Draft
 from closerlook.representations.space import Provenance, Space
@@ -101,15 +101,15 @@ def test_keys_do_not_depend_on_the_order_of_fields() -> None:
 
 
 def test_facts_are_remembered_and_a_damaged_note_is_forgotten(store: Store) -> None:
-    facts = Facts(layers=2, width=8, window=64, has_cls=True, parameters=100)
-    assert store.facts(KEY) is None
-    store.remember(KEY, facts)
-    assert store.facts(KEY) == facts
+    info = EncoderInfo(layers=2, width=8, window=64, has_cls=True, parameters=100)
+    assert store.info(KEY) is None
+    store.remember(KEY, info)
+    assert store.info(KEY) == info
     note = store.root / "facts" / KEY[:2] / f"{KEY}.json"
     note.write_text(note.read_text().replace('"layers": 2', '"layers": 3'))
-    assert store.facts(KEY) is None
+    assert store.info(KEY) is None
     note.write_text("{")
-    assert store.facts(KEY) is None
+    assert store.info(KEY) is None
 
 
 def test_an_interrupted_workspace_is_found_again(store: Store) -> None:
@@ -281,4 +281,6 @@ def test_a_space_keeps_one_file_open(store: Store) -> None:
 
 def test_facts_that_cannot_be_kept_are_no_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    Store(tmp_path / "file" / "store").remember(KEY, Facts(layers=2, width=8, window=64, has_cls=True, parameters=100))
+    Store(tmp_path / "file" / "store").remember(
+        KEY, EncoderInfo(layers=2, width=8, window=64, has_cls=True, parameters=100)
+    )

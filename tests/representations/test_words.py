@@ -9,7 +9,7 @@ from closerlook.errors import InputError
 from closerlook.representations.extract import extract
 from closerlook.representations.points import read_points
 from closerlook.representations.space import Provenance, Space
-from closerlook.tasks import open_task
+from closerlook.tasks import load_task
 from closerlook.tasks.task import Task
 
 TEXT = ("light", "rain", "fell", "Île-de-France")
@@ -38,7 +38,7 @@ def test_the_words_of_a_task_are_those_of_its_examples(unit: str, targets: list,
 
 @pytest.mark.parametrize("name", ["toy-pos", "toy-question"])
 def test_extraction_names_the_words_computed_and_from_the_store(name: str) -> None:
-    task = open_task(name)
+    task = load_task(name)
     expected = task.words(task.split("test"))
     assert (expected is None) is (name == "toy-question")
     for _ in ("computed", "from the store"):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from closerlook.study.study import Done, run_study
+from closerlook.study.study import CompletedStudy, run_study
 from tests.study.small import small_plan, write_tasks
 from tests.threads import one_torch_thread
 
@@ -24,7 +24,7 @@ def tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def done(tasks: Path, tmp_path_factory: pytest.TempPathFactory) -> Done:
+def done(tasks: Path, tmp_path_factory: pytest.TempPathFactory) -> CompletedStudy:
     """Two tasks, one probed while the encoder is tuned on the other."""
     words, prepositions = str(tasks / "words"), str(tasks / "prepositions")
     plan = small_plan(tasks, tasks=[words, prepositions], cross=[{"tuned": words, "probed": prepositions}])
@@ -32,13 +32,13 @@ def done(tasks: Path, tmp_path_factory: pytest.TempPathFactory) -> Done:
 
 
 @pytest.fixture(scope="session")
-def single(tasks: Path, tmp_path_factory: pytest.TempPathFactory) -> Done:
+def single(tasks: Path, tmp_path_factory: pytest.TempPathFactory) -> CompletedStudy:
     """The plan as it is, with one task."""
     return run_study(small_plan(tasks), tmp_path_factory.mktemp("studies") / "single", engine="here")
 
 
 @pytest.fixture
-def copied(single: Done, tmp_path: Path) -> Callable[[], Path]:
+def copied(single: CompletedStudy, tmp_path: Path) -> Callable[[], Path]:
     """A copy of that study's folder to do things to."""
 
     def copy() -> Path:

@@ -9,10 +9,10 @@ from typing import Any
 import pandas as pd
 import yaml
 
-from closerlook.study.cells import Opened
-from closerlook.study.opening import open_plan
+from closerlook.study.cells import ResolvedPlan
+from closerlook.study.opening import resolve_plan
 from closerlook.study.plan import Plan, make_plan
-from closerlook.tasks import open_task
+from closerlook.tasks import load_task
 from closerlook.tasks.task import Task
 
 PROVENANCE = ("study", "version")
@@ -21,12 +21,12 @@ PROVENANCE = ("study", "version")
 def write_tasks(folder: Path, *, texts: int = 24, tests: int = 10) -> Path:
     """Two token tasks (words, prepositions: folders of JSON lines) and one of sentences (questions: CSV files)."""
     for name, source, times in (("words", "toy-pos", 1), ("prepositions", "toy-role", 2)):
-        task = open_task(source)
+        task = load_task(source)
         (folder / name).mkdir(parents=True, exist_ok=True)
         for split, n in (("train", times * texts), ("test", times * tests)):
             lines = [json.dumps(record) for record in _records(task, split, n)]
             (folder / name / f"{split}.jsonl").write_text("\n".join(lines) + "\n")
-    task = open_task("toy-question")
+    task = load_task("toy-question")
     (folder / "questions").mkdir(parents=True, exist_ok=True)
     for split, n in (("train", 2 * texts), ("test", 2 * tests)):
         part = task.split(split)
@@ -78,8 +78,8 @@ def write_plan(folder: Path, **changes: Any) -> Path:
     return file
 
 
-def opened(plan: Plan, out: Path) -> Opened:
-    return open_plan(plan, out / "store")
+def opened(plan: Plan, out: Path) -> ResolvedPlan:
+    return resolve_plan(plan, out / "store")
 
 
 def values(table: pd.DataFrame) -> pd.DataFrame:

@@ -8,12 +8,12 @@ from typing import Any, get_args
 
 import pytest
 
-from closerlook.study.cells import Cell, Kind, Opened, tune_cell
+from closerlook.study.cells import Cell, Kind, ResolvedPlan, tune_cell
 from closerlook.study.estimate import Costs, estimate_cell
 from closerlook.study.foresight import _imagined, foresee, foresee_run, planned_steps
 from closerlook.study.graph import Graph, add_run, expand
-from closerlook.study.opening import open_plan
-from closerlook.study.study import Done, forecast
+from closerlook.study.opening import resolve_plan
+from closerlook.study.study import CompletedStudy, forecast
 from closerlook.study.work import read_result
 from tests.study.small import small_plan, write_tasks
 
@@ -23,7 +23,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("none") / "store"
 
 
-def cells(opened: Opened) -> dict[str, Cell]:
+def cells(opened: ResolvedPlan) -> dict[str, Cell]:
     return foresee(opened, lambda key: None).cells
 
 
@@ -37,13 +37,13 @@ def kinds(graph: Graph | dict[str, Cell]) -> Counter[str]:
 
 def test_a_key_is_a_hash_of_the_content_whatever_names_and_folders_are_used(tasks: Path, tmp_path: Path) -> None:
     elsewhere = write_tasks(tmp_path / "moved")
-    first = open_plan(small_plan(tasks), tmp_path / "a")
-    second = open_plan(small_plan(elsewhere, name="other", device="cpu", threads=2), tmp_path / "b")
+    first = resolve_plan(small_plan(tasks), tmp_path / "a")
+    second = resolve_plan(small_plan(elsewhere, name="other", device="cpu", threads=2), tmp_path / "b")
     assert list(cells(first)) == list(cells(second))
 
 
 def test_a_cell_survives_the_way_to_another_process(tasks: Path, store: Path) -> None:
-    for cell in cells(open_plan(small_plan(tasks), store)).values():
+    for cell in cells(resolve_plan(small_plan(tasks), store)).values():
         again = pickle.loads(pickle.dumps(cell))  # noqa: S301 - our own bytes
         assert vars(again) == vars(cell)
         assert again.key == cell.key
@@ -51,7 +51,7 @@ def test_a_cell_survives_the_way_to_another_process(tasks: Path, store: Path) ->
 
 def test_other_content_of_a_task_gives_other_keys_everywhere(tasks: Path, store: Path, tmp_path: Path) -> None:
     other = write_tasks(tmp_path / "other", texts=23)
-    first, second = (cells(open_plan(small_plan(folder), store)) for folder in (tasks, other))
+    first, second = (cells(resolve_plan(small_plan(folder), store)) for folder in (tasks, other))
     tested_alone = set(first) & set(second)
     assert {first[key].title for key in tested_alone} <= {
         "measure bert-tiny · layer 0 · words/test",
@@ -79,7 +79,7 @@ def test_other_content_of_a_task_gives_other_keys_everywhere(tasks: Path, store:
 def test_changing_a_setting_changes_only_the_cells_below_it(
     tasks: Path, store: Path, changes: dict[str, Any], changed: set[str]
 ) -> None:
-    before, after = (cells(open_plan(plan, store)) for plan in (small_plan(tasks), small_plan(tasks, **changes)))
+    before, after = (cells(resolve_plan(plan, store)) for plan in (small_plan(tasks), small_plan(tasks, **changes)))
     new = {after[key].kind for key in set(after) - set(before)}
     kept = {after[key].kind for key in set(after) & set(before)}
     assert new == changed
@@ -88,7 +88,7 @@ def test_changing_a_setting_changes_only_the_cells_below_it(
 
 def test_other_tuning_changes_the_fine_tuning_and_what_follows_but_not_the_start(tasks: Path, store: Path) -> None:
     tuned = {"epochs": 3, "learning_rate": 1e-3, "batch_size": 12, "warmup": 0}
-    before, after = (cells(open_plan(plan, store)) for plan in (small_plan(tasks), small_plan(tasks, tuning=tuned)))
+    before, after = (cells(resolve_plan(plan, store)) for plan in (small_plan(tasks), small_plan(tasks, tuning=tuned)))
     kept = {before[key].title for key in set(before) & set(after)}
     assert all("tuned on" not in title or "step 0" in title for title in kept)
     assert "extract bert-tiny" in kept
@@ -96,7 +96,7 @@ def test_other_tuning_changes_the_fine_tuning_and_what_follows_but_not_the_start
 
 
 def test_a_seed_more_adds_cells_and_changes_none(tasks: Path, store: Path) -> None:
-    one, two = (cells(open_plan(small_plan(tasks, seeds=seeds), store)) for seeds in ([0], [0, 1]))
+    one, two = (cells(resolve_plan(small_plan(tasks, seeds=seeds), store)) for seeds in ([0], [0, 1]))
     assert set(one) < set(two)
     assert kinds(two)["tune"] == 2
 
@@ -105,7 +105,7 @@ def test_a_seed_more_adds_cells_and_changes_none(tasks: Path, store: Path) -> No
 
 
 def test_the_cells_of_a_small_plan_are_these(tasks: Path, store: Path) -> None:
-    graph = foresee(open_plan(small_plan(tasks), store), lambda key: None)
+    graph = foresee(resolve_plan(small_plan(tasks), store), lambda key: None)
     assert kinds(graph) == {
         "extract": 2,  # as it came, and of random weights
         "tune": 1,
@@ -125,12 +125,12 @@ def test_the_cells_of_a_small_plan_are_these(tasks: Path, store: Path) -> None:
 
 
 def test_points_are_compared_without_clusters(tasks: Path, store: Path) -> None:
-    graph = foresee(open_plan(small_plan(tasks, measures=["panel"]), store), lambda key: None)
+    graph = foresee(resolve_plan(small_plan(tasks, measures=["panel"]), store), lambda key: None)
     assert kinds(graph) == {"extract": 1, "tune": 1, "panel": 4, "alike": 2}
 
 
 def test_step_zero_is_the_encoder_as_it_came_and_costs_nothing_more(tasks: Path, store: Path) -> None:
-    opened = open_plan(small_plan(tasks), store)
+    opened = resolve_plan(small_plan(tasks), store)
     graph = foresee(opened, lambda key: None)
     start = {use.key for use in graph.uses if use.place.tuned_on == "words" and use.place.step == 0}
     frozen = {use.key for use in graph.uses if use.place.tuned_on == ""}
@@ -143,17 +143,17 @@ def test_step_zero_is_the_encoder_as_it_came_and_costs_nothing_more(tasks: Path,
 
 def test_every_input_of_a_cell_is_a_cell(tasks: Path, store: Path) -> None:
     words, prepositions = str(tasks / "words"), str(tasks / "prepositions")
-    graph = foresee(open_plan(small_plan(tasks, tasks=[words, prepositions], cross="all"), store), lambda key: None)
+    graph = foresee(resolve_plan(small_plan(tasks, tasks=[words, prepositions], cross="all"), store), lambda key: None)
     for cell in graph.cells.values():
         assert set(cell.inputs) <= set(graph.cells)
         assert cell.key not in cell.inputs
     assert {use.key for use in graph.uses} <= set(graph.cells)
 
 
-def test_what_was_foreseen_is_what_came(done: Done, tasks: Path) -> None:
+def test_what_was_foreseen_is_what_came(done: CompletedStudy, tasks: Path) -> None:
     words, prepositions = str(tasks / "words"), str(tasks / "prepositions")
     plan = small_plan(tasks, tasks=[words, prepositions], cross=[{"tuned": words, "probed": prepositions}])
-    opened = open_plan(plan, done.out / "store")
+    opened = resolve_plan(plan, done.out / "store")
     imagined, real = foresee(opened, lambda key: None), expand(opened, lambda key: read_result(done.out, key))
     assert not real.waiting
     assert [cell.title for cell in imagined.cells.values()] == [cell.title for cell in real.cells.values()]
@@ -164,7 +164,7 @@ def test_what_was_foreseen_is_what_came(done: Done, tasks: Path) -> None:
 
 def test_fewer_measures_need_fewer_cells(tasks: Path, store: Path) -> None:
     def asked(*measures: str, **rest: Any) -> Counter[str]:
-        return kinds(cells(open_plan(small_plan(tasks, measures=list(measures), **rest), store)))
+        return kinds(cells(resolve_plan(small_plan(tasks, measures=list(measures), **rest), store)))
 
     assert set(asked("classifier")) == {"extract", "tune", "classify"}
     assert set(asked("clusters")) == {"extract", "tune", "geometry"}
@@ -175,7 +175,7 @@ def test_fewer_measures_need_fewer_cells(tasks: Path, store: Path) -> None:
 
 
 def test_without_tuning_only_the_encoder_as_it_came_is_looked_at(tasks: Path, store: Path) -> None:
-    found = cells(open_plan(small_plan(tasks, tuning=None), store))
+    found = cells(resolve_plan(small_plan(tasks, tuning=None), store))
     assert kinds(found) == {
         **{"extract": 2, "geometry": 4 + 1, "classify": 1, "compare": 2 + 1},
         **{"panel": 2, "alike": 1, "nulls": 1, "halves": 1},
@@ -185,16 +185,16 @@ def test_without_tuning_only_the_encoder_as_it_came_is_looked_at(tasks: Path, st
 def test_cross_pairs_are_probed_beside_the_tuned_task(tasks: Path, store: Path) -> None:
     words, prepositions = str(tasks / "words"), str(tasks / "prepositions")
     pairs = [{"tuned": words, "probed": prepositions}]
-    graph = foresee(open_plan(small_plan(tasks, tasks=[words, prepositions], cross=pairs), store), lambda key: None)
+    graph = foresee(resolve_plan(small_plan(tasks, tasks=[words, prepositions], cross=pairs), store), lambda key: None)
     seen = {(use.place.tuned_on, use.place.task) for use in graph.uses if use.place.tuned_on}
     assert seen == {("words", "words"), ("words", "prepositions"), ("prepositions", "prepositions")}
-    every = foresee(open_plan(small_plan(tasks, tasks=[words, prepositions], cross="all"), store), lambda key: None)
+    every = foresee(resolve_plan(small_plan(tasks, tasks=[words, prepositions], cross="all"), store), lambda key: None)
     assert ("prepositions", "words") in {(use.place.tuned_on, use.place.task) for use in every.uses}
 
 
 def test_encoders_are_compared_two_by_two_at_their_last_layers(tasks: Path, store: Path) -> None:
     plan = small_plan(tasks, encoders=["bert-tiny", "random:bert-tiny"], compare={"encoders": True}, tuning=None)
-    graph = foresee(open_plan(plan, store), lambda key: None)
+    graph = foresee(resolve_plan(plan, store), lambda key: None)
     uses = [use for use in graph.uses if use.what == "encoder"]
     assert [graph.cells[use.key].kind for use in uses] == ["compare", "alike"]
     for use in uses:
@@ -205,19 +205,19 @@ def test_encoders_are_compared_two_by_two_at_their_last_layers(tasks: Path, stor
 
 
 def test_ends_of_seeds_are_compared_two_by_two(tasks: Path, store: Path) -> None:
-    graph = foresee(open_plan(small_plan(tasks, seeds=[3, 0, 7]), store), lambda key: None)
+    graph = foresee(resolve_plan(small_plan(tasks, seeds=[3, 0, 7]), store), lambda key: None)
     uses = [use for use in graph.uses if use.what == "seed" and graph.cells[use.key].kind == "compare"]
     assert sorted((use.place.seed, use.other) for use in uses) == [(0, "3"), (7, "0"), (7, "3")]
-    assert {(use.place.last, use.place.layer, use.place.split) for use in uses} == {(True, 2, "train")}
+    assert {(use.place.is_final, use.place.layer, use.place.split) for use in uses} == {(True, 2, "train")}
     for use in uses:
         inputs = [graph.cells[key].title for key in graph.cells[use.key].inputs]
         assert {f"seed {use.place.seed} ·" in title for title in inputs} == {True, False}
-    alone = foresee(open_plan(small_plan(tasks, seeds=[0, 1], compare={"seeds": False}), store), lambda key: None)
+    alone = foresee(resolve_plan(small_plan(tasks, seeds=[0, 1], compare={"seeds": False}), store), lambda key: None)
     assert not [use for use in alone.uses if use.what == "seed"]
 
 
 def test_the_order_in_which_seeds_finish_changes_no_cell(tasks: Path, store: Path) -> None:
-    opened = open_plan(small_plan(tasks, seeds=[0, 1]), store)
+    opened = resolve_plan(small_plan(tasks, seeds=[0, 1]), store)
     found = []
     for order in (1, -1):
         graph = expand(opened, lambda key: None)
@@ -228,7 +228,7 @@ def test_the_order_in_which_seeds_finish_changes_no_cell(tasks: Path, store: Pat
 
 
 def test_both_ends_are_compared_with_random_weights_that_have_no_rows_of_their_own(tasks: Path, store: Path) -> None:
-    graph = foresee(open_plan(small_plan(tasks), store), lambda key: None)
+    graph = foresee(resolve_plan(small_plan(tasks), store), lambda key: None)
     uses = [use for use in graph.uses if use.what == "random"]
     assert {(graph.cells[use.key].kind, use.place.tuned_on) for use in uses} == {
         ("compare", ""),
@@ -237,24 +237,24 @@ def test_both_ends_are_compared_with_random_weights_that_have_no_rows_of_their_o
     }
     assert {use.other for use in uses} == {"random:bert-tiny"}
     assert {use.place.encoder for use in graph.uses} == {"bert-tiny"}
-    without = foresee(open_plan(small_plan(tasks, nulls={"random_encoder": False}), store), lambda key: None)
+    without = foresee(resolve_plan(small_plan(tasks, nulls={"random_encoder": False}), store), lambda key: None)
     assert kinds(without)["extract"] == 1
 
 
 def test_the_wider_panel_is_of_own_tasks_at_the_ends(tasks: Path, store: Path) -> None:
     words, prepositions = str(tasks / "words"), str(tasks / "prepositions")
-    graph = foresee(open_plan(small_plan(tasks, tasks=[words, prepositions], cross="all"), store), lambda key: None)
+    graph = foresee(resolve_plan(small_plan(tasks, tasks=[words, prepositions], cross="all"), store), lambda key: None)
     for kind in ("panel", "nulls", "halves", "alike"):
         places = [use.place for use in graph.uses if graph.cells[use.key].kind == kind]
         assert {place.tuned_on in {"", place.task} for place in places} == {True}
         assert {place.split for place in places} == {"train"}
-        assert all(place.last or place.step == 0 for place in places)
+        assert all(place.is_final or place.step == 0 for place in places)
 
 
 def test_files_of_the_same_name_are_told_apart_by_their_paths(tasks: Path, store: Path, tmp_path: Path) -> None:
     other = write_tasks(tmp_path / "other", texts=20)
     both = [str(tasks / "words"), str(other / "words")]
-    graph = expand(open_plan(small_plan(tasks, tasks=both), store), lambda key: None)
+    graph = expand(resolve_plan(small_plan(tasks, tasks=both), store), lambda key: None)
     assert {use.place.task for use in graph.uses} == set(both)
 
 
@@ -274,13 +274,13 @@ def test_steps_are_counted_as_the_training_counts_them(
     tasks: Path, store: Path, tuning: dict[str, Any], steps: list[int]
 ) -> None:
     plan = small_plan(tasks, tuning=tuning, snapshots="log")
-    opened = open_plan(plan, store)
+    opened = resolve_plan(plan, store)
     (settings,), (task,) = opened.settings.values(), opened.tasks.values()
     assert planned_steps(settings, task) == steps
 
 
 def test_every_kind_of_cell_has_an_estimate(tasks: Path, store: Path) -> None:
-    opened = open_plan(small_plan(tasks), store)
+    opened = resolve_plan(small_plan(tasks), store)
     for cell in cells(opened).values():
         found = estimate_cell(opened, cell)
         assert found.seconds > 0
@@ -288,10 +288,10 @@ def test_every_kind_of_cell_has_an_estimate(tasks: Path, store: Path) -> None:
         assert found.disk > 0
 
 
-def test_a_forecast_counts_what_is_done(done: Done, tasks: Path) -> None:
+def test_a_forecast_counts_what_is_done(done: CompletedStudy, tasks: Path) -> None:
     words, prepositions = str(tasks / "words"), str(tasks / "prepositions")
     plan = small_plan(tasks, tasks=[words, prepositions], cross=[{"tuned": words, "probed": prepositions}])
-    opened = open_plan(plan, done.out / "store")
+    opened = resolve_plan(plan, done.out / "store")
     fresh, after = forecast(opened, done.out / "nowhere"), forecast(opened, done.out)
     assert sum(kind.cells for kind in fresh) == sum(kind.cells for kind in after) == done.state.total
     assert all(kind.done == 0 and kind.seconds > 0 for kind in fresh)
@@ -299,7 +299,7 @@ def test_a_forecast_counts_what_is_done(done: Done, tasks: Path) -> None:
 
 
 def test_the_time_left_follows_what_cells_really_took(tasks: Path, store: Path) -> None:
-    opened = open_plan(small_plan(tasks), store)
+    opened = resolve_plan(small_plan(tasks), store)
     costs, cell = Costs(opened), tune_cell(opened, "bert-tiny", next(iter(opened.tasks)), 0)
     guess = costs.estimate(cell).seconds
     costs.expect(cell)

@@ -8,7 +8,7 @@ import pytest
 from closerlook.errors import WorkError
 from closerlook.study.engines import open_engine
 from closerlook.study.results import load_results
-from closerlook.study.study import Done, run_study
+from closerlook.study.study import CompletedStudy, run_study
 from closerlook.study.work import read_result
 from tests.study.processes import dask_cluster, finish
 from tests.study.small import begun, small_plan, values, write_plan
@@ -20,14 +20,14 @@ def same(first: Path, second: Path) -> None:
     pd.testing.assert_frame_equal(values(load_results(first)), values(load_results(second)), check_exact=True)
 
 
-def test_processes_give_the_same_bits(single: Done, tasks: Path, tmp_path: Path) -> None:
+def test_processes_give_the_same_bits(single: CompletedStudy, tasks: Path, tmp_path: Path) -> None:
     done = run_study(small_plan(tasks), tmp_path / "out", workers=2)
     assert done.state.computed == done.state.total
     assert len(list((done.out / "journal").glob("*.log"))) == 2
     same(done.out, single.out)
 
 
-def test_a_script_without_a_guard_can_start_a_study(single: Done, tasks: Path, tmp_path: Path) -> None:
+def test_a_script_without_a_guard_can_start_a_study(single: CompletedStudy, tasks: Path, tmp_path: Path) -> None:
     import subprocess
     import sys
 
@@ -45,7 +45,7 @@ def test_a_script_without_a_guard_can_start_a_study(single: Done, tasks: Path, t
 
 
 def test_a_cluster_gives_the_same_bits_and_gpu_cells_go_where_one_is_declared(
-    single: Done, tasks: Path, tmp_path: Path
+    single: CompletedStudy, tasks: Path, tmp_path: Path
 ) -> None:
     plan = tmp_path / "plan.yaml"
     plan.write_text(write_plan(tasks).read_text().replace(str(tasks / "words"), "words"))  # relative to the study

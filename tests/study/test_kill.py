@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from closerlook.study.results import load_results
-from closerlook.study.study import Done
+from closerlook.study.study import CompletedStudy
 from tests.study.processes import Run, alive, dask_cluster, finish, start, until_begun
 from tests.study.small import begun, computed_twice, finished, until, values, write_plan
 
@@ -34,7 +34,7 @@ def started() -> Iterator[list[Run]]:
             run.kill()
 
 
-def same(out: Path, quiet: Done) -> None:
+def same(out: Path, quiet: CompletedStudy) -> None:
     pd.testing.assert_frame_equal(values(load_results(out)), values(load_results(quiet.out)), check_exact=True)
     assert not computed_twice(out)
     assert not list(out.glob("cells/*/.*")) + list(out.glob(".results*")), "something half-written is left"
@@ -53,7 +53,7 @@ def last_line(run: Run) -> str:
 
 
 def test_ten_kills_of_all_processes_lose_nothing_that_was_finished(
-    single: Done, plan: Path, tmp_path: Path, started: list[Run]
+    single: CompletedStudy, plan: Path, tmp_path: Path, started: list[Run]
 ) -> None:
     out = tmp_path / "out"
     rng = random.Random(5)  # noqa: S311 - moments, not secrets
@@ -78,7 +78,7 @@ def test_ten_kills_of_all_processes_lose_nothing_that_was_finished(
 
 
 def test_workers_do_not_outlive_a_parent_that_is_killed(
-    single: Done, plan: Path, tmp_path: Path, started: list[Run]
+    single: CompletedStudy, plan: Path, tmp_path: Path, started: list[Run]
 ) -> None:
     run = start(plan, tmp_path / "out", "--workers", "2")
     started.append(run)
@@ -93,7 +93,7 @@ def test_workers_do_not_outlive_a_parent_that_is_killed(
 
 
 def test_a_process_that_is_killed_is_replaced_and_its_cell_begun_again(
-    single: Done, plan: Path, tmp_path: Path, started: list[Run]
+    single: CompletedStudy, plan: Path, tmp_path: Path, started: list[Run]
 ) -> None:
     out = tmp_path / "out"
     run = start(plan, out, "--workers", "2")
@@ -108,7 +108,7 @@ def test_a_process_that_is_killed_is_replaced_and_its_cell_begun_again(
 
 
 def test_a_worker_of_a_cluster_that_is_killed_is_made_up_for_by_the_other(
-    single: Done, plan: Path, tmp_path: Path, started: list[Run]
+    single: CompletedStudy, plan: Path, tmp_path: Path, started: list[Run]
 ) -> None:
     out = tmp_path / "out"
     with dask_cluster(tmp_path, ("--nthreads", "1"), ("--nthreads", "1")) as cluster:
@@ -128,7 +128,7 @@ def test_a_worker_of_a_cluster_that_is_killed_is_made_up_for_by_the_other(
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_control_c_says_how_to_go_on_and_leaves_no_process(
-    single: Done, plan: Path, tmp_path: Path, started: list[Run], workers: str
+    single: CompletedStudy, plan: Path, tmp_path: Path, started: list[Run], workers: str
 ) -> None:
     out = tmp_path / "out"
     run = start(plan, out, "--workers", workers)
@@ -156,7 +156,7 @@ def test_control_c_while_workers_are_starting_is_quiet(plan: Path, tmp_path: Pat
 
 
 def test_a_limit_on_the_size_of_files_is_one_line_and_the_next_call_goes_on(
-    single: Done, plan: Path, tmp_path: Path
+    single: CompletedStudy, plan: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
     run = start(plan, out, "--workers", "2", prefix=("sh", "-c", 'ulimit -f 40; exec "$@"', "sh"))
@@ -185,7 +185,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["/bin/umount", "--lazy", str(disk)], check=True)
 
 
-def test_a_full_disk_is_one_line_and_the_next_call_goes_on(single: Done, plan: Path, small_disk: Path) -> None:
+def test_a_full_disk_is_one_line_and_the_next_call_goes_on(
+    single: CompletedStudy, plan: Path, small_disk: Path
+) -> None:
     out = small_disk / "out"
     run = start(plan, out, "--workers", "2")
     assert run.wait() == 1
@@ -197,7 +199,9 @@ def test_a_full_disk_is_one_line_and_the_next_call_goes_on(single: Done, plan: P
     same(out, single)
 
 
-def test_a_disk_that_may_only_be_read_is_one_line(single: Done, plan: Path, small_disk: Path, tmp_path: Path) -> None:
+def test_a_disk_that_may_only_be_read_is_one_line(
+    single: CompletedStudy, plan: Path, small_disk: Path, tmp_path: Path
+) -> None:
     assert mount("-o", "remount,ro", str(small_disk))
     run = start(plan, tmp_path / "log", "--out", str(small_disk / "out"))
     assert run.wait() == 2

@@ -11,13 +11,13 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
-from closerlook.encoders.source import Facts
-from closerlook.probes import Training, probe_grid
+from closerlook.encoders.source import EncoderInfo
+from closerlook.probes import ProbeTraining, probe_grid
 from closerlook.representations.space import Provenance, Space
 from closerlook.study import measures
 from closerlook.study.measures import Row, classifier_rows, compare_spaces, follow_centroids, measure_space, row
 from closerlook.tuning.settings import Asked
-from closerlook.tuning.tuned import Snapshot, Tuned
+from closerlook.tuning.tuned import Snapshot, TuningResult
 
 SETTINGS: dict[str, Any] = {"tau": 1e-6, "min_points": 1, "statistic": "mean", "distances": True, "threads": 1}
 
@@ -54,27 +54,27 @@ CROSSED = space([[0, 0], [2, 0], [1, 0]], ["a", "a", "b"], ["left", "right", "mi
 
 def test_counts_of_a_separable_space() -> None:
     rows, _ = measured(THREE)
-    counts = {"n_points": 6, "dimensions": 2, "n_labels": 3, "n_clusters": 3, "is_linear": 1.0, "n_conflicts": 0}
+    counts = {"n_points": 6, "n_dimensions": 2, "n_labels": 3, "n_clusters": 3, "is_separable": 1.0, "n_conflicts": 0}
     assert {name: value(rows, name) for name in counts} == counts
     assert value(rows, "n_undecided") == 0
     assert [only(rows, "label_clusters", label=label)["n"] for label in "abc"] == [2, 2, 2]
     assert [value(rows, "label_clusters", label=label) for label in "abc"] == [1, 1, 1]
-    assert not [one for one in rows if one["measure"] == "blocker"]
+    assert not [one for one in rows if one["measure"] == "blocked_merge"]
 
 
 def test_the_radius_is_the_root_mean_square_distance_from_the_mean() -> None:
     rows, _ = measured(THREE)
     X = THREE.X.astype(np.float64)
-    assert value(rows, "radius") == pytest.approx(math.sqrt(((X - X.mean(axis=0)) ** 2).sum(axis=1).mean()))
+    assert value(rows, "rms_radius") == pytest.approx(math.sqrt(((X - X.mean(axis=0)) ** 2).sum(axis=1).mean()))
 
 
 def test_distances_of_labels_and_to_the_nearest() -> None:
     rows, _ = measured(THREE)
-    assert value(rows, "distance", label="a", other="b") == pytest.approx(3)
-    assert value(rows, "distance", label="a", other="c") == pytest.approx(4)
-    assert value(rows, "distance", label="b", other="c") == pytest.approx(7)
+    assert value(rows, "label_distance", label="a", other="b") == pytest.approx(3)
+    assert value(rows, "label_distance", label="a", other="c") == pytest.approx(4)
+    assert value(rows, "label_distance", label="b", other="c") == pytest.approx(7)
     nearest = [(label, other, d) for label, other, d in (("a", "b", 3), ("b", "a", 3), ("c", "a", 4))]
-    radius = value(rows, "radius")
+    radius = value(rows, "rms_radius")
     for label, other, distance in nearest:
         assert value(rows, "minimum_distance", label=label, other=other) == pytest.approx(distance)
         assert value(rows, "relative_minimum_distance", label=label) == pytest.approx(distance / radius)
@@ -85,9 +85,9 @@ def test_distances_of_labels_and_to_the_nearest() -> None:
 def test_a_label_in_two_clusters_makes_the_space_non_linear() -> None:
     rows, _ = measured(CROSSED)
     assert value(rows, "n_clusters") == 3
-    assert value(rows, "is_linear") == 0.0
+    assert value(rows, "is_separable") == 0.0
     assert value(rows, "label_clusters", label="a") == 2
-    assert value(rows, "distance", label="a", other="b") == pytest.approx(1)
+    assert value(rows, "label_distance", label="a", other="b") == pytest.approx(1)
 
 
 def test_a_point_with_two_labels_is_a_conflict() -> None:
@@ -97,16 +97,16 @@ def test_a_point_with_two_labels_is_a_conflict() -> None:
 
 def test_what_min_points_leaves_out_is_listed() -> None:
     rows, _ = measured(CROSSED, min_points=2)
-    assert value(rows, "left_out_clusters", label="a") == 2
-    assert value(rows, "left_out_clusters", label="b") == 1
-    assert value(rows, "distance", label="a", other="b") is None
+    assert value(rows, "n_excluded_clusters", label="a") == 2
+    assert value(rows, "n_excluded_clusters", label="b") == 1
+    assert value(rows, "label_distance", label="a", other="b") is None
     assert not [one for one in rows if one["measure"] == "mean_minimum_distance"]
 
 
 def test_the_minimum_over_pairs_of_clusters_is_an_option() -> None:
     one = space([[0, 0], [5, 0], [1, 0]], ["a", "a", "b"])
-    assert value(measured(one)[0], "distance", label="a") == pytest.approx(2.5)
-    assert value(measured(one, statistic="min")[0], "distance", label="a") == pytest.approx(1)
+    assert value(measured(one)[0], "label_distance", label="a") == pytest.approx(2.5)
+    assert value(measured(one, statistic="min")[0], "label_distance", label="a") == pytest.approx(1)
 
 
 def test_distances_are_left_out_where_they_are_not_asked_for_or_there_is_one_label() -> None:
@@ -117,7 +117,7 @@ def test_distances_are_left_out_where_they_are_not_asked_for_or_there_is_one_lab
 
 def test_a_blocker_names_the_words_and_sentences_that_keep_clusters_apart() -> None:
     rows, _ = measured(CROSSED)
-    told = only(rows, "blocker")
+    told = only(rows, "blocked_merge")
     assert (told["label"], told["other"], told["n"], told["value"]) == ("a", "b", 2, None)
     text = json.loads(told["text"])
     assert {(one["word"], one["text"]) for one in text["points"]} == {
@@ -135,14 +135,14 @@ def test_blockers_are_told_of_the_largest_clusters_only(monkeypatch: pytest.Monk
     monkeypatch.setattr(measures, "BLOCKERS", 1)
     one = space([[0, 0], [0, 1], [2, 0], [2, 1], [4, 0], [1, 0], [1, 1], [3, 0], [3, 1]], list("aaaaabbbb"))
     rows, _ = measured(one)
-    told = [json.loads(row["text"])["sizes"] for row in rows if row["measure"] == "blocker"]
+    told = [json.loads(row["text"])["sizes"] for row in rows if row["measure"] == "blocked_merge"]
     assert told == [[2, 2]]
 
 
 def test_a_space_without_words_has_blockers_all_the_same() -> None:
     one = space([[0, 0], [2, 0], [1, 0]], ["a", "a", "b"])
     rows, _ = measure_space(one, [], **SETTINGS)
-    text = json.loads(only(rows, "blocker")["text"])
+    text = json.loads(only(rows, "blocked_merge")["text"])
     assert {one["word"] for one in text["points"]} == {None}
     assert {one["text"] for one in text["points"]} == {None}
 
@@ -159,9 +159,9 @@ def test_what_is_kept_for_comparisons_is_centroids_and_distances() -> None:
 def test_labels_with_few_points_are_flagged_and_all_have_the_share_of_their_largest_cluster() -> None:
     one = space([[float(at), 0] for at in range(6)] + [[10, 0]], ["a", "a", "b", "a", "a", "a", "c"])
     rows, _ = measured(one)
-    shares = {one["label"]: one["value"] for one in rows if one["measure"] == "largest_share"}
+    shares = {one["label"]: one["value"] for one in rows if one["measure"] == "largest_cluster_share"}
     assert shares == {"a": pytest.approx(3 / 5), "b": 1.0, "c": 1.0}
-    assert value(rows, "mean_largest_share") == pytest.approx(13 / 15)
+    assert value(rows, "mean_largest_cluster_share") == pytest.approx(13 / 15)
     few = {one["label"]: (one["value"], one["text"]) for one in rows if one["measure"] == "few_points"}
     reason = "1 point in 2 dimensions; fewer than 5"
     assert few == {"b": (1, reason), "c": (1, reason)}
@@ -179,7 +179,7 @@ def test_resampled_examples_give_distances_intervals_and_are_kept_for_comparison
     assert len(payload["distances"]["replicates"]) == 20
     assert all(len(replicate) == 3 for replicate in payload["distances"]["replicates"])
     sure = compare_spaces(payload, payload, permutations=0, resamples=0)
-    assert value(sure, "similarity_examples") == pytest.approx(1)
+    assert value(sure, "similarity_over_examples") == pytest.approx(1)
     assert "ci_low" not in only(measured(one)[0], "mean_minimum_distance")
 
 
@@ -209,10 +209,10 @@ def test_changes_are_counted_up_and_down_with_their_mean() -> None:
     after = kept("abcd", [[0, 3, 5, 9], [3, 0, 4, 9], [5, 4, 0, 1.5], [9, 9, 1.5, 0]])
     rows = compare_spaces(before, after, permutations=0, resamples=0)
     # the nearest of a and b goes from 1 to 3, that of c and d from 2 to 1.5
-    changes = {one["label"]: one["value"] for one in rows if one["measure"] == "distance_change"}
+    changes = {one["label"]: one["value"] for one in rows if one["measure"] == "minimum_distance_change"}
     assert changes == {"a": 2, "b": 2, "c": -0.5, "d": -0.5}
-    assert (value(rows, "labels_increased"), value(rows, "labels_decreased")) == (2, 2)
-    mean = only(rows, "mean_distance_change")
+    assert (value(rows, "n_labels_increased"), value(rows, "n_labels_decreased")) == (2, 2)
+    mean = only(rows, "mean_minimum_distance_change")
     assert (mean["value"], mean["n"]) == (pytest.approx(0.75), 4)
 
 
@@ -223,9 +223,9 @@ def test_a_space_beside_itself_changes_nothing_and_is_alike() -> None:
     assert similar["value"] == pytest.approx(1)
     assert similar["n"] == 3
     assert value(rows, "similarity_spearman") == pytest.approx(1)
-    assert value(rows, "similarity_separable") == 1.0
-    assert (value(rows, "labels_increased"), value(rows, "labels_decreased")) == (0, 0)
-    assert value(rows, "mean_distance_change") == 0
+    assert value(rows, "similarity_both_separable") == 1.0
+    assert (value(rows, "n_labels_increased"), value(rows, "n_labels_decreased")) == (0, 0)
+    assert value(rows, "mean_minimum_distance_change") == 0
 
 
 def test_similarity_is_the_correlation_of_the_distances_with_its_interval_and_p_value() -> None:
@@ -236,20 +236,20 @@ def test_similarity_is_the_correlation_of_the_distances_with_its_interval_and_p_
     similar = only(rows, "similarity")
     assert similar["value"] == pytest.approx(expected)
     assert similar["ci_low"] <= similar["value"] <= similar["ci_high"]
-    assert 0 < value(rows, "similarity_p") <= 1
-    assert value(rows, "similarity_separable") == 0.0
-    assert not [one for one in rows if one["measure"] == "similarity_left_out"]
+    assert 0 < value(rows, "similarity_p_value") <= 1
+    assert value(rows, "similarity_both_separable") == 0.0
+    assert not [one for one in rows if one["measure"] == "similarity_excluded_labels"]
 
 
 def test_labels_of_one_side_only_are_left_out_and_listed() -> None:
     a = kept("abcd", [[0, 1, 2, 3], [1, 0, 4, 5], [2, 4, 0, 6], [3, 5, 6, 0]])
     b = kept("bcde", [[0, 4, 5, 1], [4, 0, 6, 1], [5, 6, 0, 1], [1, 1, 1, 0]])
     rows = compare_spaces(a, b, permutations=0, resamples=0)
-    told = only(rows, "similarity_left_out")
+    told = only(rows, "similarity_excluded_labels")
     assert told["value"] == 2
-    assert json.loads(told["text"])["left_out"] == ["a", "e"]
+    assert json.loads(told["text"])["excluded"] == ["a", "e"]
     assert value(rows, "similarity") == pytest.approx(1)
-    assert {one["label"] for one in rows if one["measure"] == "distance_change"} == {"b", "c", "d"}
+    assert {one["label"] for one in rows if one["measure"] == "minimum_distance_change"} == {"b", "c", "d"}
 
 
 def test_changes_are_tested_for_each_label_and_corrected_for_their_number() -> None:
@@ -259,35 +259,44 @@ def test_changes_are_tested_for_each_label_and_corrected_for_their_number() -> N
     before = kept("abc", [[0, 1, 9], [1, 0, 9], [9, 9, 0]], replicates=wobble)  # type: ignore[arg-type]
     after = kept("abc", [[0, 5, 9], [5, 0, 9], [9, 9, 0]], replicates=far)  # type: ignore[arg-type]
     rows = compare_spaces(before, after, permutations=0, resamples=0)
-    p = {one["label"]: one["value"] for one in rows if one["measure"] == "distance_change_p"}
+    p = {one["label"]: one["value"] for one in rows if one["measure"] == "minimum_distance_change_p_value"}
     assert p["a"] < 1e-3
     assert p["b"] < 1e-3
     assert p.get("c", 1.0) == 1.0
-    assert (value(rows, "labels_surely_increased"), value(rows, "labels_surely_decreased")) == (2, 0)
-    assert only(rows, "labels_surely_increased")["n"] == only(rows, "labels_surely_decreased")["n"] == len(p)
+    assert (value(rows, "n_labels_significantly_increased"), value(rows, "n_labels_significantly_decreased")) == (2, 0)
+    assert (
+        only(rows, "n_labels_significantly_increased")["n"]
+        == only(rows, "n_labels_significantly_decreased")["n"]
+        == len(p)
+    )
     alone = compare_spaces(kept("abc", [[0, 1, 9], [1, 0, 9], [9, 9, 0]]), after, permutations=0, resamples=0)
-    assert not [one for one in alone if one["measure"] in {"distance_change_p", "similarity_examples"}]
+    assert not [
+        one for one in alone if one["measure"] in {"minimum_distance_change_p_value", "similarity_over_examples"}
+    ]
 
 
 def test_the_null_of_a_similarity_is_told_beside_it() -> None:
     a = kept("abcd", [[0, 1, 2, 3], [1, 0, 4, 5], [2, 4, 0, 6], [3, 5, 6, 0]])
     rows = compare_spaces(a, a, permutations=99, resamples=0)
-    assert value(rows, "similarity_null") == pytest.approx(-1 / 23, abs=0.1)  # of all 23 other orders
+    assert value(rows, "similarity_null_mean") == pytest.approx(-1 / 23, abs=0.1)  # of all 23 other orders
     assert 0 < value(rows, "similarity_null_sd") < 1
-    assert only(rows, "similarity_null")["n"] == 23
+    assert only(rows, "similarity_null_mean")["n"] == 23
 
 
 def test_a_label_without_distances_has_no_change() -> None:
     a = kept("abc", [[0, 1, None], [1, 0, None], [None, None, 0]])
     b = kept("abc", [[0, 2, 3], [2, 0, 4], [3, 4, 0]])
     rows = compare_spaces(a, b, permutations=0, resamples=0)
-    assert {one["label"]: one["value"] for one in rows if one["measure"] == "distance_change"} == {"a": 1, "b": 1}
+    assert {one["label"]: one["value"] for one in rows if one["measure"] == "minimum_distance_change"} == {
+        "a": 1,
+        "b": 1,
+    }
 
 
 def test_two_labels_have_a_change_but_no_similarity() -> None:
     rows = compare_spaces(kept("ab", [[0, 1], [1, 0]]), kept("ab", [[0, 3], [3, 0]]), permutations=9, resamples=9)
     assert only(rows, "similarity") == {"measure": "similarity", "value": None, "n": 2}
-    assert value(rows, "mean_distance_change") == 2
+    assert value(rows, "mean_minimum_distance_change") == 2
 
 
 # ---- along a run ----
@@ -313,7 +322,7 @@ def test_paths_lie_in_one_basis_that_of_the_principal_components_of_all_centroid
     flat = paths.reshape(-1, 7)
     pca = PCA(2, svd_solver="full").fit(flat)
     for at, axis in enumerate("xy"):
-        assert value(rows, f"paths_explained_{axis}") == pytest.approx(pca.explained_variance_ratio_[at])
+        assert value(rows, f"path_explained_variance_{axis}") == pytest.approx(pca.explained_variance_ratio_[at])
         expected = pca.transform(flat)[:, at].reshape(4, 5)
         found = np.array([series(rows, axis, f"L{i}") for i in range(5)]).T
         sign = np.sign((found * expected).sum())
@@ -335,15 +344,15 @@ def test_shifts_are_the_last_centroid_minus_the_first_in_components_of_their_own
     assert [value(rows, "shift_length", label=f"L{i}") for i in range(3)] == pytest.approx([3, 1, 2])
     assert [value(rows, "shift_x", label=f"L{i}") for i in range(3)] == pytest.approx([3, 1, 0])
     assert [value(rows, "shift_y", label=f"L{i}") for i in range(3)] == pytest.approx([0, 0, 2])
-    assert value(rows, "shifts_explained_x") == pytest.approx(10 / 14)  # not centred: 3² + 1² of 3² + 1² + 2²
-    assert value(rows, "shifts_explained_y") == pytest.approx(4 / 14)
+    assert value(rows, "shift_explained_variance_x") == pytest.approx(10 / 14)  # not centred: 3² + 1² of 3² + 1² + 2²
+    assert value(rows, "shift_explained_variance_y") == pytest.approx(4 / 14)
 
 
 def test_one_common_shift_is_one_direction() -> None:
     start = np.random.default_rng(1).normal(size=(4, 6))
     rows = follow_centroids(along(np.stack([start, start + np.arange(6)])), [0, 9])
-    assert value(rows, "shifts_explained_x") == pytest.approx(1)
-    assert value(rows, "shifts_explained_y") == pytest.approx(0)
+    assert value(rows, "shift_explained_variance_x") == pytest.approx(1)
+    assert value(rows, "shift_explained_variance_y") == pytest.approx(0)
 
 
 def test_labels_that_are_not_there_at_every_step_have_no_path() -> None:
@@ -355,7 +364,7 @@ def test_labels_that_are_not_there_at_every_step_have_no_path() -> None:
 
 def test_centroids_that_never_move_are_no_division_by_zero() -> None:
     rows = follow_centroids(along(np.ones((2, 1, 1))), [0, 1])
-    assert value(rows, "paths_explained_x") == 0
+    assert value(rows, "path_explained_variance_x") == 0
     assert value(rows, "shift_length", label="L0") == 0
     json.dumps(rows, allow_nan=False)
 
@@ -368,7 +377,7 @@ def test_the_rows_of_a_grid_are_its_chosen_network_the_grid_and_the_labels() -> 
     X = rng.normal(size=(240, 2))
     y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
     result = probe_grid(
-        (X[:160], y[:160]), (X[160:], y[160:]), sizes=[(), (16, 16)], seeds=3, training=Training(max_rounds=8)
+        (X[:160], y[:160]), (X[160:], y[160:]), sizes=[(), (16, 16)], seeds=3, training=ProbeTraining(max_rounds=8)
     )
     rows = classifier_rows(result)
     best = only(rows, "accuracy")
@@ -391,14 +400,14 @@ def test_the_rows_of_a_grid_are_its_chosen_network_the_grid_and_the_labels() -> 
     assert value(rows, "majority_accuracy") == pytest.approx(
         np.mean(y[160:] == max(sorted(set(y[:160])), key=list(y[:160]).count))
     )
-    assert value(rows, "unseen_labels") == 0
+    assert value(rows, "n_unseen_labels") == 0
 
 
 def test_one_seed_has_no_interval() -> None:
     X = np.random.default_rng(0).normal(size=(60, 2))
     y = np.where(X[:, 0] > 0, "a", "b")
     rows = classifier_rows(
-        probe_grid((X[:40], y[:40]), (X[40:], y[40:]), sizes=[()], seeds=1, training=Training(max_rounds=2))
+        probe_grid((X[:40], y[:40]), (X[40:], y[40:]), sizes=[()], seeds=1, training=ProbeTraining(max_rounds=2))
     )
     best = only(rows, "accuracy")
     assert "ci_low" not in best
@@ -429,7 +438,7 @@ def test_a_fine_tuning_tells_how_its_head_does_at_each_snapshot() -> None:
     snapshots = tuple(
         Snapshot(one.step, one.step / 5, "w", {"test": one.loss}, {"test": one.accuracy}) for one in found
     )
-    run = Tuned("e", "b", Facts(1, 2, 3, True, 4), 4, "t", "h", settings, snapshots, 5, 0.0, "cpu", {})
+    run = TuningResult("e", "b", EncoderInfo(1, 2, 3, True, 4), 4, "t", "h", settings, snapshots, 5, 0.0, "cpu", {})
     assert measures.tuning_rows(run) == [
         {"measure": "head_accuracy", "value": 0.1, "split": "test", "step": 0, "epoch": 0.0},
         {"measure": "head_loss", "value": 2.0, "split": "test", "step": 0, "epoch": 0.0},

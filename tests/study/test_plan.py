@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from closerlook.errors import InputError
 from closerlook.probes.grid import GRID
-from closerlook.study.opening import open_plan, open_source
+from closerlook.study.opening import resolve_plan, resolve_source
 from closerlook.study.plan import PRESETS, Plan, PlanError, make_plan, read_plan
 from tests.study.small import small_plan
 
@@ -175,14 +175,14 @@ def test_a_plan_that_is_not_there_is_refused_with_the_presets() -> None:
 
 def problems(plan: Plan, store: Path) -> list[str]:
     with pytest.raises(PlanError) as caught:
-        open_plan(plan, store)
+        resolve_plan(plan, store)
     assert not store.exists()
     return caught.value.problems
 
 
 def test_an_opened_plan_knows_encoders_tasks_and_settings(tasks: Path, tmp_path: Path) -> None:
     plan = small_plan(tasks)
-    opened = open_plan(plan, tmp_path / "store")
+    opened = resolve_plan(plan, tmp_path / "store")
     (task,) = plan.tasks
     assert opened.tasks[task].name == "words"
     assert opened.encoders["bert-tiny"][1].layers == 2
@@ -220,7 +220,7 @@ def test_a_task_with_one_label_cannot_be_tuned_on_but_can_be_looked_at(tmp_path:
         (tmp_path / f"{split}.csv").write_text("text,label\na day,good\na night,good\n")
     plan = make_plan({"encoders": "bert-tiny", "tasks": str(tmp_path)})
     assert "all training examples are good" in problems(plan, tmp_path / "store")[0]
-    assert open_plan(plan.model_copy(update={"tuning": None}), tmp_path / "store").tasks
+    assert resolve_plan(plan.model_copy(update={"tuning": None}), tmp_path / "store").tasks
 
 
 def test_the_same_encoder_or_task_under_two_names_is_refused(tasks: Path, tmp_path: Path) -> None:
@@ -250,6 +250,6 @@ def test_problems_in_the_plan_and_outside_it_are_told_together(tmp_path: Path) -
         "encoders: [bert-tiny, ./nowhere]\ntasks: [toy-question, no.csv]\nlayers: 9\nspeed: high\nseeds: -1\n"
     )
     with pytest.raises(InputError, match=r"plan\.yaml has 5 problems: ") as caught:
-        open_source(file, tmp_path / "store")
+        resolve_source(file, tmp_path / "store")
     for part in ("speed is unknown", "seeds.0", "layer 9 requested", "./nowhere", "no.csv"):
         assert part in str(caught.value)

@@ -8,7 +8,7 @@ import pytest
 
 from closerlook.errors import InputError
 from closerlook.study.results import COLUMNS, load_results, make_table
-from closerlook.study.study import Done, open_study
+from closerlook.study.study import CompletedStudy, resolve_study
 from closerlook.study.summary import summarise
 from closerlook.study.work import read_result
 from closerlook.version import __version__
@@ -18,7 +18,7 @@ KEY = ["encoder", "tuned_on", "seed", "step", "layer", "task", "split", "measure
 
 
 @pytest.fixture(scope="module")
-def table(done: Done) -> pd.DataFrame:
+def table(done: CompletedStudy) -> pd.DataFrame:
     return load_results(done.out)
 
 
@@ -35,10 +35,10 @@ def test_columns_and_types_are_those_that_are_promised(table: pd.DataFrame) -> N
 
 
 def test_every_measurement_stands_there_once(table: pd.DataFrame) -> None:
-    assert not table[table.measure != "blocker"].duplicated(KEY).any()
+    assert not table[table.measure != "blocked_merge"].duplicated(KEY).any()
 
 
-def test_the_csv_file_holds_the_same_table(done: Done, table: pd.DataFrame) -> None:
+def test_the_csv_file_holds_the_same_table(done: CompletedStudy, table: pd.DataFrame) -> None:
     from_csv = load_results(done.out / "results.csv")
     pd.testing.assert_frame_equal(from_csv, table, check_exact=True)
 
@@ -50,7 +50,7 @@ def test_the_study_and_the_version_stand_in_every_row(table: pd.DataFrame) -> No
     assert set(table.task) == {"words", "prepositions"}
 
 
-def test_values_are_those_of_the_cells(done: Done, table: pd.DataFrame) -> None:
+def test_values_are_those_of_the_cells(done: CompletedStudy, table: pd.DataFrame) -> None:
     for _, line in of(table, "n_clusters").head(5).iterrows():
         result = read_result(done.out, line.cell)
         assert result is not None
@@ -63,20 +63,20 @@ def test_the_start_stands_there_as_the_encoder_itself_and_as_step_zero(table: pd
     assert len(frozen) == len(start) == 1
     assert frozen.value.item() == start.value.item()
     assert frozen.cell.item() == start.cell.item()
-    assert not frozen["last"].item()
+    assert not frozen["is_final"].item()
 
 
 def test_only_the_end_of_a_training_is_last(table: pd.DataFrame) -> None:
-    assert set(table[table["last"]].step) == {4, 6}
-    assert set(table[(table.tuned_on == "words") & table["last"]].step) == {4}
-    assert not table[table.tuned_on == ""]["last"].any()
+    assert set(table[table["is_final"]].step) == {4, 6}
+    assert set(table[(table.tuned_on == "words") & table["is_final"]].step) == {4}
+    assert not table[table.tuned_on == ""]["is_final"].any()
 
 
 @pytest.mark.parametrize("measure", ["centroid_x", "head_accuracy", "n_clusters"])
 def test_epochs_weights_and_last_belong_to_the_step_of_the_row(table: pd.DataFrame, measure: str) -> None:
     part = of(table, measure, tuned_on="words", task="words", layer=2)
     assert dict(zip(part.step, part.epoch, strict=True)) == {0: 0.0, 1: 0.5, 4: 2.0}
-    assert dict(zip(part.step, part["last"], strict=True)) == {0: False, 1: False, 4: True}
+    assert dict(zip(part.step, part["is_final"], strict=True)) == {0: False, 1: False, 4: True}
     weights = of(table, "n_clusters", tuned_on="words", task="words", split="train", layer=2)
     assert set(zip(part.step, part.weights, strict=True)) == set(zip(weights.step, weights.weights, strict=True))
 
@@ -89,12 +89,12 @@ def test_layers_between_the_ends_are_those_asked_for(table: pd.DataFrame) -> Non
 
 def test_cross_rows_tell_what_tuning_on_one_task_does_to_another(table: pd.DataFrame) -> None:
     part = table[(table.tuned_on == "words") & (table.task == "prepositions") & (table.layer == 2)]
-    end = part[part["last"]]
-    up, down = (of(end, f"labels_{way}").value.item() for way in ("increased", "decreased"))
-    changes = of(end, "distance_change")
+    end = part[part["is_final"]]
+    up, down = (of(end, f"n_labels_{way}").value.item() for way in ("increased", "decreased"))
+    changes = of(end, "minimum_distance_change")
     assert up == (changes.value > 0).sum()
     assert down == (changes.value < 0).sum()
-    assert of(end, "mean_distance_change").value.item() == pytest.approx(changes.value.mean())
+    assert of(end, "mean_minimum_distance_change").value.item() == pytest.approx(changes.value.mean())
     assert len(of(end, "accuracy")) == 1
     assert not len(table[(table.tuned_on == "prepositions") & (table.task == "words")])
 
@@ -105,7 +105,11 @@ def test_comparisons_are_named_after_what_is_compared(table: pd.DataFrame) -> No
     assert list(original.step) == [0, 1, 4]
     assert original.value.iloc[0] == pytest.approx(1)
     assert not len(of(table, "similarity"))
-    changes = table[table.measure.str.startswith(("distance_change", "labels_", "mean_distance_change"))]
+    changes = table[
+        table.measure.str.startswith(
+            ("minimum_distance_change", "n_labels_increased", "n_labels_decreased", "mean_minimum_distance_change")
+        )
+    ]
     assert (changes.tuned_on != "").all()
     assert (changes.split == "train").all()
 
@@ -117,21 +121,23 @@ def test_intervals_stand_around_values(table: pd.DataFrame) -> None:
     assert (part.ci_high >= part.value - 1e-9).all()
 
 
-def test_a_table_in_parts_is_the_same_table(done: Done, table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_in_parts_is_the_same_table(
+    done: CompletedStudy, table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from closerlook.study import results
 
     monkeypatch.setattr(results, "ROWS_AT_A_TIME", 100)
     plan = json.loads((done.out / "manifest.json").read_text())["plan"]
     from closerlook.study.plan import make_plan
 
-    again, _ = make_table(open_study(make_plan(plan), done.out), done.out, done.state.graph)
+    again, _ = make_table(resolve_study(make_plan(plan), done.out), done.out, done.state.graph)
     pd.testing.assert_frame_equal(again, table, check_exact=True)
 
 
 # ---- reading ----
 
 
-def test_a_folder_or_a_file_can_be_given(done: Done, table: pd.DataFrame) -> None:
+def test_a_folder_or_a_file_can_be_given(done: CompletedStudy, table: pd.DataFrame) -> None:
     for place in (str(done.out), done.out / "results.parquet"):
         pd.testing.assert_frame_equal(load_results(place), table)
 
@@ -168,7 +174,7 @@ def test_a_folder_without_a_table_is_refused(tmp_path: Path) -> None:
 # ---- beside the table ----
 
 
-def test_the_manifest_says_what_was_run_on_what_and_with_what(done: Done, tasks: Path) -> None:
+def test_the_manifest_says_what_was_run_on_what_and_with_what(done: CompletedStudy, tasks: Path) -> None:
     told = json.loads((done.out / "manifest.json").read_text())
     words = str(tasks / "words")
     assert told["study"] == "small"
@@ -189,7 +195,7 @@ def test_the_manifest_says_what_was_run_on_what_and_with_what(done: Done, tasks:
     assert told["seconds"] > 0
 
 
-def test_a_summary_has_a_line_for_each_task_before_and_after(done: Done, table: pd.DataFrame) -> None:
+def test_a_summary_has_a_line_for_each_task_before_and_after(done: CompletedStudy, table: pd.DataFrame) -> None:
     lines = {line.task: line for line in summarise(table)}
     assert set(lines) == {"words", "prepositions"}
     words = lines["words"]

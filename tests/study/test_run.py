@@ -14,10 +14,10 @@ from closerlook.study import measures, work
 from closerlook.study.cells import Cell
 from closerlook.study.plan import make_plan
 from closerlook.study.results import load_results
-from closerlook.study.run import State, held
-from closerlook.study.study import Done, run_study
+from closerlook.study.run import StudyState, study_lock
+from closerlook.study.study import CompletedStudy, run_study
 from closerlook.study.work import attempt, read_result, result_path
-from closerlook.tuning.tuned import Tuned
+from closerlook.tuning.tuned import TuningResult
 from tests.study.small import begun, computed_twice, small_plan, values
 
 Copied = Callable[[], Path]
@@ -27,7 +27,7 @@ def same(first: Path, second: Path) -> None:
     pd.testing.assert_frame_equal(values(load_results(first)), values(load_results(second)), check_exact=True)
 
 
-def some(done: Done, kind: str, n: int = 1) -> list[Cell]:
+def some(done: CompletedStudy, kind: str, n: int = 1) -> list[Cell]:
     found = [cell for cell in done.state.graph.cells.values() if cell.kind == kind]
     assert len(found) >= n
     return found[:n]
@@ -36,7 +36,7 @@ def some(done: Done, kind: str, n: int = 1) -> list[Cell]:
 # ---- doing it once ----
 
 
-def test_every_cell_is_done_and_begun_once(single: Done) -> None:
+def test_every_cell_is_done_and_begun_once(single: CompletedStudy) -> None:
     assert single.state.done == set(single.state.graph.cells)
     assert (single.state.failed, single.state.blocked) == ({}, 0)
     assert single.state.computed == single.state.total
@@ -44,7 +44,9 @@ def test_every_cell_is_done_and_begun_once(single: Done) -> None:
     assert single.state.seconds_left == pytest.approx(0, abs=1e-6)
 
 
-def test_a_second_run_computes_nothing_and_gives_the_same_table(single: Done, copied: Copied, tasks: Path) -> None:
+def test_a_second_run_computes_nothing_and_gives_the_same_table(
+    single: CompletedStudy, copied: Copied, tasks: Path
+) -> None:
     out = copied()
     again = run_study(small_plan(tasks), out, engine="here")
     assert again.state.computed == 0
@@ -53,7 +55,7 @@ def test_a_second_run_computes_nothing_and_gives_the_same_table(single: Done, co
     assert not computed_twice(out)
 
 
-def test_what_is_missing_is_done_again_and_nothing_else(single: Done, copied: Copied, tasks: Path) -> None:
+def test_what_is_missing_is_done_again_and_nothing_else(single: CompletedStudy, copied: Copied, tasks: Path) -> None:
     out = copied()
     gone = [*some(single, "geometry", 2), *some(single, "compare"), *some(single, "paths")]
     for cell in gone:
@@ -67,7 +69,7 @@ def test_what_is_missing_is_done_again_and_nothing_else(single: Done, copied: Co
 
 
 def test_a_result_cut_short_is_done_again_and_what_was_half_written_is_swept(
-    single: Done, copied: Copied, tasks: Path
+    single: CompletedStudy, copied: Copied, tasks: Path
 ) -> None:
     out = copied()
     (cell,) = some(single, "geometry")
@@ -83,7 +85,7 @@ def test_a_result_cut_short_is_done_again_and_what_was_half_written_is_swept(
     same(out, single.out)
 
 
-def test_a_result_that_is_damaged_is_named(single: Done, copied: Copied, tasks: Path) -> None:
+def test_a_result_that_is_damaged_is_named(single: CompletedStudy, copied: Copied, tasks: Path) -> None:
     out = copied()
     path = result_path(out, some(single, "geometry")[0].key)
     path.write_bytes(b"{]}")
@@ -92,7 +94,7 @@ def test_a_result_that_is_damaged_is_named(single: Done, copied: Copied, tasks: 
 
 
 def test_a_fine_tuning_whose_result_is_lost_finds_its_vectors_and_measures_nothing_anew(
-    single: Done, copied: Copied, tasks: Path
+    single: CompletedStudy, copied: Copied, tasks: Path
 ) -> None:
     out = copied()
     (cell,) = some(single, "tune")
@@ -103,7 +105,9 @@ def test_a_fine_tuning_whose_result_is_lost_finds_its_vectors_and_measures_nothi
 
 
 @pytest.mark.parametrize("kind", ["extract", "tune"])
-def test_vectors_gone_from_the_store_are_made_again(single: Done, copied: Copied, tasks: Path, kind: str) -> None:
+def test_vectors_gone_from_the_store_are_made_again(
+    single: CompletedStudy, copied: Copied, tasks: Path, kind: str
+) -> None:
     out = copied()
     keys = [cell.content["space"] for cell in some(single, "geometry", 9)]
     key = keys[0] if kind == "extract" else keys[-1]
@@ -120,7 +124,7 @@ def test_vectors_gone_from_the_store_are_made_again(single: Done, copied: Copied
     same(out, single.out)
 
 
-def test_vectors_that_nothing_asks_for_any_more_may_go(single: Done, copied: Copied, tasks: Path) -> None:
+def test_vectors_that_nothing_asks_for_any_more_may_go(single: CompletedStudy, copied: Copied, tasks: Path) -> None:
     out = copied()
     shutil.rmtree(out / "store")
     again = run_study(small_plan(tasks), out, engine="here")
@@ -128,7 +132,7 @@ def test_vectors_that_nothing_asks_for_any_more_may_go(single: Done, copied: Cop
     same(out, single.out)
 
 
-def test_a_larger_plan_goes_on_from_a_smaller_one(single: Done, copied: Copied, tasks: Path) -> None:
+def test_a_larger_plan_goes_on_from_a_smaller_one(single: CompletedStudy, copied: Copied, tasks: Path) -> None:
     out = copied()
     geometry = {"permutations": 99, "resamples": 50, "tau": 1e-5}
     again = run_study(small_plan(tasks, geometry=geometry), out, engine="here")
@@ -137,7 +141,9 @@ def test_a_larger_plan_goes_on_from_a_smaller_one(single: Done, copied: Copied, 
     assert again.state.computed == again.state.total - 8  # two extractions, a fine-tuning, two grids, three likenesses
 
 
-def test_a_task_that_changed_meanwhile_is_not_taken_for_what_it_was(single: Done, tasks: Path, tmp_path: Path) -> None:
+def test_a_task_that_changed_meanwhile_is_not_taken_for_what_it_was(
+    single: CompletedStudy, tasks: Path, tmp_path: Path
+) -> None:
     (cell,) = some(single, "tune")
     how = cell.how | {"probe": dict.fromkeys(cell.how["probe"], "another content"), "store": str(tmp_path / "store")}
     changed = Cell(cell.kind, cell.content, how, cell.inputs, cell.title)
@@ -159,7 +165,7 @@ def test_a_training_that_stops_early_ends_the_study_early(tasks: Path, tmp_path:
     table = load_results(done.out)
     steps = sorted(set(table[table.tuned_on == "words"].step))
     assert len(steps) < 9
-    assert table[table["last"]].step.unique().tolist() == [steps[-1]]
+    assert table[table["is_final"]].step.unique().tolist() == [steps[-1]]
     assert done.state.blocked == 0
 
 
@@ -172,7 +178,7 @@ def test_adapters_can_be_tuned_in_place_of_the_encoder(tasks: Path, tmp_path: Pa
     (cell,) = some(done, "tune")
     result = read_result(done.out, cell.key)
     assert result is not None
-    assert Tuned.from_dict(result["payload"]["tuned"]).settings.lora == 2
+    assert TuningResult.from_dict(result["payload"]["tuned"]).settings.lora == 2
     assert not done.state.failed
 
 
@@ -195,7 +201,7 @@ def test_encoders_as_they_came_can_be_compared(tasks: Path, tmp_path: Path) -> N
         ("bert-tiny", "random:bert-tiny", "questions"),
     }
     assert between.value.between(-1, 1).all()
-    assert not len(table[table.measure == "distance_change"])
+    assert not len(table[table.measure == "minimum_distance_change"])
 
 
 def test_weights_are_kept_where_the_plan_says_so(tasks: Path, tmp_path: Path) -> None:
@@ -214,7 +220,7 @@ def test_two_labels_are_enough_for_a_study(tmp_path: Path) -> None:
     assert not done.state.failed
     table = load_results(done.out)
     assert table[table.measure == "similarity_original"].value.isna().all()
-    assert len(table[(table.measure == "labels_increased") & table["last"]]) == 1
+    assert len(table[(table.measure == "n_labels_increased") & table["is_final"]]) == 1
 
 
 # ---- failures ----
@@ -235,7 +241,7 @@ class Broken:
 
 
 def test_a_failed_cell_is_recorded_the_rest_goes_on_and_the_next_run_tries_again(
-    single: Done, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    single: CompletedStudy, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = Broken(monkeypatch, ZeroDivisionError("float\ndivision"))
     out = tmp_path / "out"
@@ -310,7 +316,7 @@ def test_the_reason_of_an_error_is_found_behind_the_one_that_was_raised() -> Non
 
 
 def test_two_runs_in_one_folder_are_refused(tasks: Path, tmp_path: Path) -> None:
-    with held(tmp_path / "out"):
+    with study_lock(tmp_path / "out"):
         with pytest.raises(InputError, match="is in use by another run of this study; wait for it, or choose another"):
             run_study(small_plan(tasks), tmp_path / "out", engine="here")
 
@@ -330,7 +336,7 @@ def test_a_plan_that_is_refused_leaves_nothing_behind(tasks: Path, tmp_path: Pat
 def test_whoever_watches_sees_cells_come_and_go(tasks: Path, tmp_path: Path) -> None:
     seen: list[tuple[int, int, tuple[str, ...], float]] = []
 
-    def watch(state: State) -> None:
+    def watch(state: StudyState) -> None:
         titles = tuple(state.graph.cells[key].title for key in state.running)
         seen.append((len(state.done), state.total, titles, state.seconds_left))
 

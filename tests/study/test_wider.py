@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from closerlook.geometry import describe_space
-from closerlook.geometry.halves import split_similarity
+from closerlook.geometry.split_halves import split_similarity
 from closerlook.representations.space import Provenance, Space
 from closerlook.study.measures import Row
 from closerlook.study.wider import alike_rows, halves_rows, null_rows, panel_rows
@@ -32,28 +32,28 @@ def test_the_panel_is_that_of_the_geometry() -> None:
     space = blobs()
     rows = panel_rows(space, tau=1e-6)
     found = describe_space(space.X, space.label_names).flat()
-    assert values(rows) == pytest.approx({name: found[name] for name in found if name != "largest_share"})
+    assert values(rows) == pytest.approx({name: found[name] for name in found if name != "largest_cluster_share"})
     assert {one["n"] for one in rows} == {160}
 
 
 def test_each_pair_of_labels_that_overlap_says_how_many_points_would_have_to_go() -> None:
     X = np.array([[0.0], [1], [2], [3], [10], [11], [2.5], [20]], dtype=np.float32)
     space = Space(X, np.array([0, 0, 0, 0, 1, 1, 1, 2], dtype=np.int32), ("a", "b", "c"), Provenance())
-    (pair,) = [one for one in panel_rows(space, tau=1e-6) if one["measure"] == "overlap"]
+    (pair,) = [one for one in panel_rows(space, tau=1e-6) if one["measure"] == "label_overlap"]
     assert (pair["label"], pair["other"], pair["n"], pair["value"]) == ("a", "b", 1, pytest.approx(1 / 7))
 
 
 def test_true_labels_stand_out_from_shuffled_ones() -> None:
     found = values(null_rows(blobs(), shuffles=10, **NULLS))
     assert found["separable_pairs"] == 1.0
-    assert found["separable_pairs_null"] < 0.2
-    assert found["separable_pairs_p"] == pytest.approx(1 / 11)
-    assert found["separable_ratio"] == pytest.approx(80 / 6)
-    assert found["separable_cover"] < 1e-9
-    assert found["thinned_clusters"] == 4
-    assert found["thinned_clusters_null"] > 10
-    assert found["thinned_clusters_p"] == pytest.approx(1 / 3)
-    assert found["thinned_mean_minimum_distance"] > found["thinned_mean_minimum_distance_null"]
+    assert found["separable_pairs_null_mean"] < 0.2
+    assert found["separable_pairs_p_value"] == pytest.approx(1 / 11)
+    assert found["separable_pairs_n_over_2d"] == pytest.approx(80 / 6)
+    assert found["separable_pairs_cover_probability"] < 1e-9
+    assert found["subsampled_clusters"] == 4
+    assert found["subsampled_clusters_null_mean"] > 10
+    assert found["subsampled_clusters_p_value"] == pytest.approx(1 / 3)
+    assert found["subsampled_mean_minimum_distance"] > found["subsampled_mean_minimum_distance_null_mean"]
 
 
 def test_few_points_in_many_dimensions_separate_whatever_their_labels() -> None:
@@ -62,8 +62,13 @@ def test_few_points_in_many_dimensions_separate_whatever_their_labels() -> None:
         rng.normal(size=(30, 64)).astype(np.float32), np.arange(30, dtype=np.int32) % 3, tuple("abc"), Provenance()
     )
     found = values(null_rows(space, shuffles=5, **NULLS))
-    assert found["separable_pairs"] == found["separable_pairs_null"] == found["separable_cover"] == 1.0
-    assert found["thinned_clusters"] == found["thinned_clusters_null"] == 3
+    assert (
+        found["separable_pairs"]
+        == found["separable_pairs_null_mean"]
+        == found["separable_pairs_cover_probability"]
+        == 1.0
+    )
+    assert found["subsampled_clusters"] == found["subsampled_clusters_null_mean"] == 3
 
 
 def test_clusters_under_shuffles_are_of_so_many_points_and_shuffles_may_be_none() -> None:
@@ -87,14 +92,14 @@ def test_a_turned_copy_is_alike_and_other_points_are_not() -> None:
     space, other = blobs(), blobs(seed=9)
     turned = Space((space.X[:, ::-1] * 3 + 1).copy(), space.y, space.labels, Provenance())
     assert values(alike_rows(space, turned, neighbours=5)) == pytest.approx(
-        {"cka": 1.0, "procrustes": 1.0, "rsa": 1.0, "neighbours": 1.0}, abs=1e-4
+        {"cka": 1.0, "procrustes": 1.0, "rsa": 1.0, "shared_neighbours": 1.0}, abs=1e-4
     )
-    assert values(alike_rows(space, other, neighbours=5))["neighbours"] < 0.2
+    assert values(alike_rows(space, other, neighbours=5))["shared_neighbours"] < 0.2
 
 
 def test_more_neighbours_than_points_are_held_to_them() -> None:
     space = blobs(n=1)
-    assert values(alike_rows(space, space, neighbours=10))["neighbours"] == 1.0
+    assert values(alike_rows(space, space, neighbours=10))["shared_neighbours"] == 1.0
 
 
 def test_a_single_label_has_no_panel_and_no_nulls() -> None:

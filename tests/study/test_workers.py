@@ -11,9 +11,9 @@ from closerlook.errors import InputError, WorkError
 from closerlook.study import engines, measures, run
 from closerlook.study.cells import Cell
 from closerlook.study.engines import Here, Processes, open_engine
-from closerlook.study.run import State, held, work_through
+from closerlook.study.run import StudyState, study_lock, work_through
 from closerlook.study.study import run_study
-from closerlook.study.work import Ended, attempt
+from closerlook.study.work import Outcome, attempt
 from tests.study.small import opened, small_plan
 
 
@@ -30,17 +30,17 @@ class Dying(Here):
         self.kind, self.times = kind, times
         self.error = error or BrokenProcessPool("a process died")
         self.begun: list[tuple[str, ...]] = []
-        self.waiting: list[tuple[Future[Ended], Cell, str]] = []
+        self.waiting: list[tuple[Future[Outcome], Cell, str]] = []
 
-    def has_room(self, running: int, expected: int, held: int) -> bool:
+    def has_room(self, running: int, expected: int, reserved: int) -> bool:
         return running < 2
 
-    def submit(self, cell: Cell, out: str) -> Future[Ended]:
-        future: Future[Ended] = Future()
+    def submit(self, cell: Cell, out: str) -> Future[Outcome]:
+        future: Future[Outcome] = Future()
         self.waiting.append((future, cell, out))
         return future
 
-    def work(self, state: State) -> None:
+    def work(self, state: StudyState) -> None:
         """Called when all that has room was begun: everything ends at once, well or not."""
         if {cell.key for _, cell, _ in self.waiting} != set(state.running):
             return
@@ -58,7 +58,7 @@ class Dying(Here):
 def test_cells_whose_worker_dies_are_begun_again(tasks: Path, tmp_path: Path) -> None:
     engine = Dying("extract", times=2)
     out = tmp_path / "out"
-    with held(out):
+    with study_lock(out):
         state = work_through(opened(small_plan(tasks, measures=["clusters"]), out), out, engine, engine.work)
     assert not state.failed
     assert state.computed == state.total
@@ -70,7 +70,7 @@ def test_cells_whose_worker_dies_are_begun_again(tasks: Path, tmp_path: Path) ->
 def test_a_cell_that_takes_its_worker_down_every_time_fails_alone(tasks: Path, tmp_path: Path) -> None:
     engine = Dying("extract", times=99)
     out = tmp_path / "out"
-    with held(out):
+    with study_lock(out):
         state = work_through(opened(small_plan(tasks, measures=["clusters"]), out), out, engine, engine.work)
     (key,) = state.failed
     assert state.graph.cells[key].kind == "extract"
@@ -81,7 +81,7 @@ def test_a_cell_that_takes_its_worker_down_every_time_fails_alone(tasks: Path, t
 def test_a_cell_that_a_cluster_has_given_up_runs_once_more_alone(tasks: Path, tmp_path: Path) -> None:
     engine = Dying("extract", times=99, error=KilledWorker("after four attempts"))
     out = tmp_path / "out"
-    with held(out):
+    with study_lock(out):
         state = work_through(opened(small_plan(tasks, measures=["clusters"]), out), out, engine, engine.work)
     assert [state.graph.cells[key].kind for key in state.failed] == ["extract"]
     assert sorted(engine.begun[0]) == ["extract", "tune"]
@@ -90,26 +90,26 @@ def test_a_cell_that_a_cluster_has_given_up_runs_once_more_alone(tasks: Path, tm
 
 def test_an_engine_that_fails_otherwise_is_told_in_one_line(tasks: Path, tmp_path: Path) -> None:
     class Failing(Here):
-        def submit(self, cell: Cell, out: str) -> Future[Ended]:
-            future: Future[Ended] = Future()
+        def submit(self, cell: Cell, out: str) -> Future[Outcome]:
+            future: Future[Outcome] = Future()
             future.set_exception(OSError("the network is down"))
             return future
 
     out = tmp_path / "out"
-    with held(out), pytest.raises(WorkError, match=r"the engine failed \(OSError: the network is down\)"):
+    with study_lock(out), pytest.raises(WorkError, match=r"the engine failed \(OSError: the network is down\)"):
         work_through(opened(small_plan(tasks), out), out, Failing())
 
 
 def test_a_scheduler_that_goes_away_is_told_in_one_line(tasks: Path, tmp_path: Path) -> None:
     class Cancelling(Here):
-        def submit(self, cell: Cell, out: str) -> Future[Ended]:
-            future: Future[Ended] = Future()
+        def submit(self, cell: Cell, out: str) -> Future[Outcome]:
+            future: Future[Outcome] = Future()
             future.cancel()
             future.set_running_or_notify_cancel()
             return future
 
     out = tmp_path / "out"
-    with held(out), pytest.raises(WorkError, match="the scheduler is gone with all it was at"):
+    with study_lock(out), pytest.raises(WorkError, match="the scheduler is gone with all it was at"):
         work_through(opened(small_plan(tasks), out), out, Cancelling())
 
 
@@ -117,15 +117,15 @@ def test_a_folder_that_workers_do_not_share_is_noticed(
     tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Elsewhere(Here):
-        def submit(self, cell: Cell, out: str) -> Future[Ended]:
-            future: Future[Ended] = Future()
-            future.set_result(Ended(seconds=1.0))
+        def submit(self, cell: Cell, out: str) -> Future[Outcome]:
+            future: Future[Outcome] = Future()
+            future.set_result(Outcome(seconds=1.0))
             return future
 
     monkeypatch.setattr(run, "PATIENCE", 0.1)
     out = tmp_path / "out"
     with (
-        held(out),
+        study_lock(out),
         pytest.raises(WorkError, match="its result is not in .*; expected a folder that all machines share"),
     ):
         work_through(opened(small_plan(tasks), out), out, Elsewhere())

@@ -9,7 +9,7 @@ import pytest
 
 from closerlook.errors import InputError
 from closerlook.tasks import catalogue
-from closerlook.tasks.catalogue import CATALOGUE, Corpus, Entry, find_task, is_present, list_tasks, load_task
+from closerlook.tasks.catalogue import CATALOGUE, Corpus, Entry, find_task, is_present, list_tasks, load_catalogue_task
 from closerlook.tasks.readers import FORMATS, Options
 
 DATA = Path(os.environ.get("CLOSERLOOK_DATA") or Path(__file__).parents[2].parent / "shared" / "data")
@@ -64,7 +64,7 @@ def test_entries_are_frozen() -> None:
 @pytest.mark.parametrize("entry", [entry for entry in list_tasks() if not entry.corpus.embedded], ids=lambda e: e.name)
 def test_every_corpus_has_its_counts(entry: Entry) -> None:
     assert is_present(entry, DATA)
-    task = load_task(entry.name, DATA)
+    task = load_catalogue_task(entry.name, DATA)
     assert (task.name, task.unit) == (entry.name, entry.unit)
     counts = (len(task.labels), len(task.split("train")), len(task.split("test")))
     assert counts == (entry.labels, entry.train, entry.test)
@@ -87,7 +87,7 @@ def test_alternatives_give_the_same_task(tmp_path: Path) -> None:
     (tmp_path / "streusle-4.2").mkdir()
     for split in ("train", "test"):
         (tmp_path / "streusle-4.2" / f"{split}.jsonl").symlink_to(DATA / "streusle-4.2" / f"{split}.jsonl")
-    assert load_task("ps-role", tmp_path) == load_task("ps-role", DATA)
+    assert load_catalogue_task("ps-role", tmp_path) == load_catalogue_task("ps-role", DATA)
 
 
 @needs_embedded
@@ -95,39 +95,39 @@ def test_alternatives_give_the_same_task(tmp_path: Path) -> None:
 def test_built_in_tasks_need_no_folder(entry: Entry, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CLOSERLOOK_DATA", raising=False)
     assert is_present(entry)
-    assert load_task(entry.name).unit == entry.unit
+    assert load_catalogue_task(entry.name).unit == entry.unit
 
 
 def test_the_data_folder_is_the_argument_else_the_environment(
     made_up: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not is_present(made_up)
-    assert load_task("rain", tmp_path).labels == ("PRON", "VERB")
+    assert load_catalogue_task("rain", tmp_path).labels == ("PRON", "VERB")
     monkeypatch.setenv("CLOSERLOOK_DATA", str(tmp_path))
     assert is_present(made_up)
-    assert load_task("rain") == load_task("rain", tmp_path)
+    assert load_catalogue_task("rain") == load_catalogue_task("rain", tmp_path)
     assert not is_present(made_up, tmp_path / "rain")
 
 
 def test_the_first_alternative_that_exists_is_read(made_up: Entry, tmp_path: Path) -> None:
     record = '{"words": ["It", "rains"], "upos": ["PRON", "VERB"]}'
     (tmp_path / "rain" / "test.jsonl").write_text(record.replace("It", "He"))
-    assert load_task("rain", tmp_path).split("test").texts == (("It", "rains"),)
+    assert load_catalogue_task("rain", tmp_path).split("test").texts == (("It", "rains"),)
     (tmp_path / "rain" / "test.conllu").unlink()
-    assert load_task("rain", tmp_path).split("test").texts == (("He", "rains"),)
+    assert load_catalogue_task("rain", tmp_path).split("test").texts == (("He", "rains"),)
 
 
 def test_a_data_folder_that_cannot_be_looked_into_holds_nothing(made_up: Entry) -> None:
     assert not is_present(made_up, "d" * 5000)
     with pytest.raises(InputError, match=r"^task rain: no d+/rain/train\.conllu; expected Rain 1\.0 there"):
-        load_task("rain", "d" * 5000)
+        load_catalogue_task("rain", "d" * 5000)
 
 
 def test_no_data_folder_is_refused(made_up: Entry) -> None:
     with pytest.raises(
         InputError, match=r"^task rain needs Rain 1\.0; name the data folder with data= or CLOSERLOOK_DATA$"
     ):
-        load_task("rain")
+        load_catalogue_task("rain")
 
 
 def test_a_missing_file_is_refused_with_what_belongs_there(made_up: Entry, tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_missing_file_is_refused_with_what_belongs_there(made_up: Entry, tmp_p
     with pytest.raises(
         InputError, match=rf"^task rain: no {path}; expected Rain 1\.0 there \(https://rain\.example\)$"
     ):
-        load_task("rain", tmp_path)
+        load_catalogue_task("rain", tmp_path)
 
 
 def test_another_release_is_refused_with_both_counts(
@@ -145,21 +145,21 @@ def test_another_release_is_refused_with_both_counts(
     (tmp_path / "rain" / "train.conllu").write_text(RAIN * 3)
     message = rf"^task rain: train 6 \(expected 4\); {tmp_path / 'rain'} holds another release than Rain 1\.0$"
     with pytest.raises(InputError, match=message):
-        load_task("rain", tmp_path)
+        load_catalogue_task("rain", tmp_path)
     monkeypatch.setitem(catalogue.CATALOGUE, "rain", replace(made_up, labels=3, train=None, test=1))
     with pytest.raises(InputError, match=r"labels 2 \(expected 3\), test 2 \(expected 1\);"):
-        load_task("rain", tmp_path)
+        load_catalogue_task("rain", tmp_path)
 
 
 def test_an_unknown_name_is_refused_with_close_ones() -> None:
     with pytest.raises(InputError, match=r"^task 'ps-rolle' is unknown; did you mean ps-role or .*\?$"):
         find_task("ps-rolle")
     with pytest.raises(InputError, match=r"^task 'zzzz' is unknown; expected one of pos, dep, ps-role"):
-        load_task("zzzz")
+        load_catalogue_task("zzzz")
     with pytest.raises(InputError, match="is unknown; expected one of"):
-        load_task("z" * 5000)
+        load_catalogue_task("z" * 5000)
 
 
 def test_a_path_is_not_a_name(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"but a file or folder of that name exists: read it with read_task$"):
-        load_task(str(tmp_path))
+        load_catalogue_task(str(tmp_path))

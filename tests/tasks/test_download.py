@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from closerlook.errors import WorkError
-from closerlook.tasks.catalogue import CATALOGUE, Corpus, Entry, Remote, list_tasks, load_task
+from closerlook.tasks.catalogue import CATALOGUE, Corpus, Entry, Remote, list_tasks, load_catalogue_task
 from closerlook.tasks.download import get
 from closerlook.tasks.readers import Options, read_task
 
@@ -283,7 +283,7 @@ def test_every_corpus_comes_out_as_it_is_kept_here(site: Site, tmp_path: Path, e
     paths = get(entry, tmp_path, mirror=site.address)
     for path in paths:
         assert path.read_bytes() == (DATA / path.relative_to(tmp_path)).read_bytes()
-    assert load_task(entry.name, tmp_path) == load_task(entry.name, DATA)
+    assert load_catalogue_task(entry.name, tmp_path) == load_catalogue_task(entry.name, DATA)
 
 
 @needs_data

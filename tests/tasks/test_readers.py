@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from closerlook.errors import InputError
-from closerlook.tasks import open_task
+from closerlook.tasks import load_task
 from closerlook.tasks.readers import FORMATS, Options, read_files, read_task
 
 ROW = "1\t{0}\t_\t{1}\t_\t_\t0\troot\t_\t_\n\n"
@@ -222,16 +222,16 @@ def test_a_trec_line_without_its_parts_is_refused(folder: Path, line: str) -> No
 def test_options_may_stand_in_a_task_s_name(tmp_path: Path) -> None:
     file = tmp_path / "reviews.csv"
     file.write_text("review,stars,part\nfine,5,train\nbad,1,train\ngood,4,test\n")
-    task = open_task(f"{file}?text=review&label=stars&split_column=part&name=opinions")
+    task = load_task(f"{file}?text=review&label=stars&split_column=part&name=opinions")
     assert (task.name, task.unit, task.labels) == ("opinions", "sentence", ("1", "4", "5"))
     assert [len(split) for split in task.splits] == [2, 1]
-    assert open_task(f"{file}?text=review", label="stars", split_column="part").labels == task.labels
+    assert load_task(f"{file}?text=review", label="stars", split_column="part").labels == task.labels
 
 
 def test_a_file_with_a_question_mark_in_its_name_is_a_file(tmp_path: Path) -> None:
     file = tmp_path / "what?.csv"
     file.write_text("text,label\nfine,a\nbad,b\n")
-    assert open_task(str(file)).labels == ("a", "b")
+    assert load_task(str(file)).labels == ("a", "b")
 
 
 @pytest.mark.parametrize(
@@ -244,9 +244,9 @@ def test_a_file_with_a_question_mark_in_its_name_is_a_file(tmp_path: Path) -> No
 def test_options_in_a_name_that_are_none_are_refused(tmp_path: Path, options: str, told: str) -> None:
     (tmp_path / "a.csv").write_text("text,label\nfine,a\nbad,b\n")
     with pytest.raises(InputError, match=told):
-        open_task(f"{tmp_path / 'a.csv'}?{options}")
+        load_task(f"{tmp_path / 'a.csv'}?{options}")
 
 
 def test_a_name_in_the_catalogue_takes_no_options() -> None:
     with pytest.raises(InputError, match="label given with task toy-pos, which fixes how it is read"):
-        open_task("toy-pos?label=xpos")
+        load_task("toy-pos?label=xpos")

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from closerlook.tasks import open_task
+from closerlook.tasks import load_task
 from closerlook.tasks.task import Annotated, Split, Task, Unit
 
 SOURCE = {"token": "toy-pos", "pair": "toy-dep", "span": "toy-pos", "sentence": "toy-question"}
@@ -11,7 +11,7 @@ SOURCE = {"token": "toy-pos", "pair": "toy-dep", "span": "toy-pos", "sentence": 
 @cache
 def small(unit: Unit = "token", texts: int = 40, tests: int = 12) -> Task:
     """The first texts of an embedded task; a span is a word of toy-pos and the one before it, if there is one."""
-    whole = open_task(SOURCE[unit])
+    whole = load_task(SOURCE[unit])
     sizes = {"train": texts, "test": tests}
     return Task.build(
         f"small-{unit}", unit, {name: cut(whole, whole.split(name), unit, n) for name, n in sizes.items()}

@@ -15,7 +15,7 @@ from closerlook.encoders.source import EMBEDDED, resolve
 from closerlook.errors import InputError, WorkError
 from closerlook.geometry import cluster, cluster_distances, label_distances, spatial_similarity
 from closerlook.representations.extract import extract
-from closerlook.tasks import open_task
+from closerlook.tasks import load_task
 from closerlook.tasks.task import Task
 from closerlook.tuning import GeometryCallback
 from closerlook.tuning.callback import choose_examples, find_encoder
@@ -35,7 +35,7 @@ class Listener(hf.TrainerCallback):
 
 
 def questions(tokenizer: Any, n: int = 32) -> list[dict[str, Any]]:
-    task = open_task("toy-question")
+    task = load_task("toy-question")
     split = task.split("train")
     texts = [" ".join(text) if isinstance(text, tuple) else text for text in split.texts[:n]]
     return [
@@ -93,7 +93,7 @@ def test_what_is_logged_is_what_the_library_measures(looked: Any) -> None:
     line, heard = lines[-1], listener.heard[-1][1] | listener.heard[-2][1]
     assert line["clusters"] == found.n_clusters == heard["geometry/layer2/clusters"]
     assert (line["n"], line["labels"]) == (len(space.y), found.n_labels)
-    assert line["separable"] == found.is_linear == bool(heard["geometry/layer2/separable"])
+    assert line["separable"] == found.is_separable == bool(heard["geometry/layer2/separable"])
     assert line["conflicts"] == len(found.conflicts)
     assert line["minimum_distance"] == pytest.approx(np.nanmean(tables[1].minimum()), rel=1e-3)
     relative = np.nanmean(tables[1].minimum()) / tables[1].radius
@@ -169,7 +169,7 @@ def test_the_encoder_is_found_under_an_adapter() -> None:
 
 
 def test_at_most_so_many_examples_are_taken_always_the_same_ones() -> None:
-    split = open_task("toy-pos").split("train")
+    split = load_task("toy-pos").split("train")
     few = choose_examples(split, 100, 0)
     assert len(few) == 100
     assert len(np.unique(few.sentence)) < 20

@@ -21,7 +21,7 @@ CLOSE = 4e-5
 
 def made(task: Task, pool: str = "auto", encoder: Encoder | None = None) -> tuple[Labeller, Examples]:
     encoder = encoder or Encoder.load(device="cpu")
-    chosen = choose_pool(pool, task.unit, has_cls=encoder.facts.has_cls)
+    chosen = choose_pool(pool, task.unit, has_cls=encoder.info.has_cls)
     return Labeller(encoder, task), Examples(encoder, task.unit, task.split("train"), chosen)
 
 
@@ -54,7 +54,7 @@ def test_the_head_sees_exactly_the_vectors_that_extraction_gives(unit: Unit, poo
     (space,) = extract("bert-tiny", small(unit), layers="last", pool=pool)
     np.testing.assert_allclose(X, space.X, atol=CLOSE)
     np.testing.assert_array_equal(y, space.y)
-    vectors = examples.vectors(labeller.encoder, [labeller.encoder.facts.layers])[0]
+    vectors = examples.vectors(labeller.encoder, [labeller.encoder.info.layers])[0]
     np.testing.assert_allclose(vectors, space.X[examples.rows], atol=CLOSE)
 
 

@@ -21,7 +21,7 @@ from closerlook.encoders.source import EMBEDDED, resolve
 from closerlook.errors import InputError, WorkError
 from closerlook.representations.extract import extract
 from closerlook.tasks.task import Task
-from closerlook.tuning import Tuned, finetune, snapshot_spaces, tune
+from closerlook.tuning import TuningResult, finetune, snapshot_spaces, tune
 from closerlook.tuning.settings import SIZES
 from tests.encoders.families import save_family
 from tests.tuning.tasks import small
@@ -30,31 +30,31 @@ SHORT: dict[str, Any] = {"epochs": 2, "batch_size": 8, "learning_rate": 1e-3, "l
 """Ten steps of eight texts."""
 
 
-def prints(run: Tuned) -> dict[int, str]:
+def prints(run: TuningResult) -> dict[int, str]:
     return {snapshot.step: snapshot.fingerprint for snapshot in run.snapshots}
 
 
 @pytest.fixture(scope="module")
-def usual(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tuned, Path]:
+def usual(tmp_path_factory: pytest.TempPathFactory) -> tuple[TuningResult, Path]:
     """A run on the log schedule, all layers, and its store."""
     store = tmp_path_factory.mktemp("usual")
     return tune(EMBEDDED, small(), store=store, **SHORT | {"layers": "all"}), store
 
 
-def test_tuning_beats_the_start(usual: tuple[Tuned, Path]) -> None:
+def test_tuning_beats_the_start(usual: tuple[TuningResult, Path]) -> None:
     start, end = usual[0].snapshots[0], usual[0].snapshots[-1]
     for split in ("train", "test"):
         assert end.accuracy[split] > start.accuracy[split] + 0.3
         assert end.loss[split] < start.loss[split]
 
 
-def test_snapshots_are_taken_on_the_schedule(usual: tuple[Tuned, Path]) -> None:
+def test_snapshots_are_taken_on_the_schedule(usual: tuple[TuningResult, Path]) -> None:
     assert [snapshot.step for snapshot in usual[0].snapshots] == [0, 1, 2, 4, 8, 10]
     assert [snapshot.epoch for snapshot in usual[0].snapshots] == [0, 0.2, 0.4, 0.8, 1.6, 2]
     assert usual[0].steps == 10
 
 
-def test_step_zero_is_plain_extraction(usual: tuple[Tuned, Path]) -> None:
+def test_step_zero_is_plain_extraction(usual: tuple[TuningResult, Path]) -> None:
     run, store = usual
     assert run.snapshots[0].fingerprint == run.base == resolve(EMBEDDED).fingerprint
     plain = extract(EMBEDDED, small(), split="all")
@@ -77,9 +77,9 @@ def stop() -> None:
     raise KeyboardInterrupt
 
 
-def test_a_snapshot_is_found_without_a_model(usual: tuple[Tuned, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_snapshot_is_found_without_a_model(usual: tuple[TuningResult, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     run, store = usual
-    monkeypatch.setattr(Encoder, "open", None)
+    monkeypatch.setattr(Encoder, "load", None)
     (space,) = snapshot_spaces(run, -1, small(), split="test", layers=2, store=store)
     made = space.provenance
     assert (made.encoder, made.checkpoint, made.layer) == ("bert-tiny", "tuned on small-token, seed 0, step 10", 2)
@@ -94,14 +94,14 @@ def test_a_snapshot_is_found_without_a_model(usual: tuple[Tuned, Path], monkeypa
         snapshot_spaces(run, store=store)
 
 
-def test_the_same_seed_gives_the_same_weights_whatever_the_schedule(usual: tuple[Tuned, Path]) -> None:
+def test_the_same_seed_gives_the_same_weights_whatever_the_schedule(usual: tuple[TuningResult, Path]) -> None:
     expected = prints(usual[0])
     for snapshots in (2, "every: 3", [4, 7]):
         found = prints(tune(EMBEDDED, small(), snapshots=snapshots, **SHORT))
         assert all(found[step] == expected[step] for step in set(found) & set(expected))
 
 
-def test_another_seed_gives_other_weights(usual: tuple[Tuned, Path]) -> None:
+def test_another_seed_gives_other_weights(usual: tuple[TuningResult, Path]) -> None:
     other = prints(tune(EMBEDDED, small(), seed=1, snapshots=2, **SHORT))
     assert other[0] == prints(usual[0])[0]
     assert other[10] != prints(usual[0])[10]
@@ -131,7 +131,7 @@ def test_other_tasks_are_probed_along_the_way() -> None:
     assert not any(np.allclose(one.X, other.X) for one, other in zip(before, after, strict=True))
 
 
-def test_fewer_layers_may_be_kept_between_the_start_and_the_end(usual: tuple[Tuned, Path]) -> None:
+def test_fewer_layers_may_be_kept_between_the_start_and_the_end(usual: tuple[TuningResult, Path]) -> None:
     run = tune(EMBEDDED, small(), snapshots=[4], between="last", **SHORT | {"layers": "all"})
     assert prints(run).items() <= prints(usual[0]).items()
     assert [len(snapshot_spaces(run, step, small())) for step in (0, 4, 10)] == [3, 1, 3]
@@ -146,7 +146,7 @@ def test_the_end_has_all_its_layers_where_the_training_stops_early() -> None:
     assert len(snapshot_spaces(run, -1, small())) == 3
 
 
-def test_accuracy_is_the_same_whether_or_not_the_last_layer_is_kept(usual: tuple[Tuned, Path]) -> None:
+def test_accuracy_is_the_same_whether_or_not_the_last_layer_is_kept(usual: tuple[TuningResult, Path]) -> None:
     run = tune(EMBEDDED, small(), snapshots=2, **SHORT | {"layers": [0]})
     assert run.snapshots[-1].accuracy == usual[0].snapshots[-1].accuracy
     assert run.snapshots[-1].fingerprint == usual[0].snapshots[-1].fingerprint
@@ -154,7 +154,7 @@ def test_accuracy_is_the_same_whether_or_not_the_last_layer_is_kept(usual: tuple
 
 def test_long_texts_are_tuned_on_in_windows() -> None:
     run = tune(EMBEDDED, small("sentence", 16, 4), window=8, snapshots=2, **SHORT)
-    assert run.facts.window == 8
+    assert run.info.window == 8
     assert run.snapshots[-1].loss["train"] < run.snapshots[0].loss["train"]
     assert snapshot_spaces(run, -1, small("sentence", 16, 4))[0].provenance.window == 8
 
@@ -190,7 +190,7 @@ def test_identical_weights_have_one_fingerprint_wherever_the_encoder_lies(tmp_pa
     assert a == b
 
 
-def test_saving_the_weights_changes_nothing(tmp_path: Path, usual: tuple[Tuned, Path]) -> None:
+def test_saving_the_weights_changes_nothing(tmp_path: Path, usual: tuple[TuningResult, Path]) -> None:
     saving = prints(tune(EMBEDDED, small(), out=tmp_path, save_weights=True, snapshots="every: 4", **SHORT))
     assert saving[10] == prints(usual[0])[10]
 
@@ -226,8 +226,8 @@ def test_a_dev_split_is_what_early_stopping_looks_at() -> None:
 def test_a_finished_run_is_returned_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = tune(EMBEDDED, small(), out=tmp_path / "run", snapshots=2, **SHORT)
     assert [file.name for file in (tmp_path / "run").iterdir()] == ["tuned.json"]
-    assert Tuned.load(tmp_path / "run") == run
-    monkeypatch.setattr(Encoder, "open", None)
+    assert TuningResult.load(tmp_path / "run") == run
+    monkeypatch.setattr(Encoder, "load", None)
     assert tune(EMBEDDED, small(), out=tmp_path / "run", snapshots="2", **SHORT) == run
 
 
@@ -254,11 +254,11 @@ def test_a_run_with_other_settings_is_not_overwritten(tmp_path: Path) -> None:
     assert (tmp_path / "tuned.json").read_bytes() == kept
 
 
-def test_a_run_is_the_same_through_json(usual: tuple[Tuned, Path]) -> None:
-    assert Tuned.from_dict(json.loads(json.dumps(usual[0].to_dict()))) == usual[0]
+def test_a_run_is_the_same_through_json(usual: tuple[TuningResult, Path]) -> None:
+    assert TuningResult.from_dict(json.loads(json.dumps(usual[0].to_dict()))) == usual[0]
     assert usual[0].settings.weight_decay == 0.01
-    facts = usual[0].facts
-    assert (facts.layers, facts.width, facts.window, facts.has_cls) == (2, 128, 512, True)
+    info = usual[0].info
+    assert (info.layers, info.width, info.window, info.has_cls) == (2, 128, 512, True)
 
 
 def test_a_damaged_file_is_one_line(tmp_path: Path) -> None:
@@ -309,7 +309,7 @@ def test_a_killed_run_leaves_nothing_torn_and_the_next_one_is_whole(tmp_path: Pa
     process.wait()
     assert not (tmp_path / "run" / "tuned.json").exists()
     for folder in (tmp_path / "run").glob("step-*"):
-        assert Encoder.load(str(folder)).facts.layers == 2
+        assert Encoder.load(str(folder)).info.layers == 2
     expected = tune(task="toy-question", epochs=3, snapshots=2, layers="last", store=tmp_path / "other")
     options = {"epochs": 3, "snapshots": "every: 1", "save_weights": True}
     run = tune(task="toy-question", out=tmp_path / "run", **options)  # type: ignore[arg-type]
@@ -329,7 +329,7 @@ def test_an_interrupted_run_leaves_no_file_behind(tmp_path: Path) -> None:
 # ---- low-rank adapters ----
 
 
-def test_lora_trains_adapters_and_keeps_the_start(tmp_path: Path, usual: tuple[Tuned, Path]) -> None:
+def test_lora_trains_adapters_and_keeps_the_start(tmp_path: Path, usual: tuple[TuningResult, Path]) -> None:
     run = tune(
         EMBEDDED, small(), lora=4, out=tmp_path, snapshots=2, save_weights=True, **SHORT | {"learning_rate": 0.02}
     )

@@ -13,7 +13,7 @@ from closerlook.errors import InputError
 from closerlook.version import __version__
 
 if TYPE_CHECKING:
-    from closerlook.probes import CodeLength, ProbeResult, Selectivity, Training
+    from closerlook.probes import CodeLength, ProbeResult, ProbeTraining, Selectivity
     from closerlook.probes.training import Sizes
     from closerlook.representations.points import Points
 
@@ -55,9 +55,9 @@ def classify(
 ) -> None:
     """Train the paper's grid of classifier probes on labelled vectors, and see what they get right on others."""
     from closerlook.cli.console import note, print_json
-    from closerlook.probes import Training
+    from closerlook.probes import ProbeTraining
 
-    training = Training(learning_rate, batch_size, max_rounds, patience, weight_decay, held_out)
+    training = ProbeTraining(learning_rate, batch_size, max_rounds, patience, weight_decay, held_out)
     settings = Settings(parse_sizes(sizes), seeds, training, device, threads)
     points, tested = _read(file, test, control=control)
     findings = _find(points, tested, settings, control=control, description_length=description_length)
@@ -74,7 +74,7 @@ class Settings:
 
     sizes: tuple[Sizes, ...]
     seeds: int
-    training: Training
+    training: ProbeTraining
     device: str
     threads: int | None
 

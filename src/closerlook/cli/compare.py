@@ -52,7 +52,7 @@ def compare(
         permutations=permutations,
         resamples=resamples,
         confidence=confidence,
-        rng=seed,
+        seed=seed,
     )
     for what in ("statistic", "min_points"):
         ours, theirs = getattr(left.table, what), getattr(right.table, what)
@@ -128,8 +128,8 @@ def _print(found: Similarity, a: Side, b: Side) -> None:
         ("Spearman", _with_interval(found.spearman, found.spearman_interval, found.confidence)),
         ("Mantel p", "" if math.isnan(found.p_value) else f"{found.p_value:.4g} ({tried})"),
         ("labels", f"{found.n_labels}"),
-        ("only in A", ", ".join(map(str, found.left_out_a))),
-        ("only in B", ", ".join(map(str, found.left_out_b))),
+        ("only in A", ", ".join(map(str, found.excluded_a))),
+        ("only in B", ", ".join(map(str, found.excluded_b))),
         ("without distances", ", ".join(map(str, found.undefined))),
         ("linearly separable", separable[found.separable]),
         ("settings", f"statistic {a.table.statistic}, min points {a.table.min_points}"),
@@ -152,6 +152,6 @@ def _as_dict(side: Side) -> dict[str, Any]:
         "separable": table.separable,
         "statistic": table.statistic,
         "min_points": table.min_points,
-        "left_out": table.left_out,
+        "excluded": table.excluded,
         "radius": table.radius,
     }

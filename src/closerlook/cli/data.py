@@ -36,7 +36,7 @@ def get(
     """Fetch one task's corpus, check it, and put it where it is looked for."""
     from closerlook.cli.console import note, progress
     from closerlook.tasks import download
-    from closerlook.tasks.catalogue import find_task, load_task
+    from closerlook.tasks.catalogue import find_task, load_catalogue_task
 
     entry = find_task(name)
     if entry.corpus.embedded:
@@ -46,6 +46,6 @@ def get(
         raise InputError("no data folder given; pass --data DIR or set CLOSERLOOK_DATA")
     with progress("fetching bytes") as show:
         files = download.get(entry, data, mirror=mirror, progress=lambda _, done, total: show(done, total or done))
-    load_task(name, data)
+    load_catalogue_task(name, data)
     for file in files:
         note(f"{file} is in place")

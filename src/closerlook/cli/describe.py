@@ -24,7 +24,7 @@ from closerlook.errors import InputError
 from closerlook.version import __version__
 
 if TYPE_CHECKING:
-    from closerlook.geometry import Alikeness, Clustering, Null, Panel, Separability, Similarity
+    from closerlook.geometry import Clustering, Null, Panel, PointSimilarity, Separability, Similarity
     from closerlook.representations.points import Points
 
 EXAMPLE = "Example: closerlook describe tuned.npz --against original.npz"
@@ -44,9 +44,9 @@ MEANINGS = {
     "logme": "evidence that the labels are linear in the vectors; higher: more",
     "gdv": "distances within labels against those between; -1: far apart, 0: labels say nothing",
     "silhouette": "1: rows lie with their own label; 0: between labels; -1: with another",
-    "largest_share": "of a label's rows in its largest cluster, mean; 1: one cluster each",
-    "overlapping_pairs": "pairs of labels that no hyperplane separates",
-    "removed_share": "rows of the worst pair that have to go until one does, at most",
+    "largest_cluster_share": "of a label's rows in its largest cluster, mean; 1: one cluster each",
+    "n_overlapping_pairs": "pairs of labels that no hyperplane separates",
+    "largest_overlap_share": "rows of the worst pair that have to go until one does, at most",
     "cover_probability": "that rows of two labels separate by chance; near 1: 'separable' says nothing",
     "n_over_2d": "rows of two labels over twice the columns; below 1 chance separates most",
 }
@@ -105,7 +105,7 @@ class Side:
 class Pair:
     """Two spaces side by side; None for what cannot be compared."""
 
-    alikeness: Alikeness | None
+    compare_points: PointSimilarity | None
     similarity: Similarity | None
 
 
@@ -128,8 +128,8 @@ def _described(points: Points, settings: Settings, shuffles: int, seed: int, sec
 
 def _compared(a: Side, b: Side, settings: Settings, permutations: int, seed: int, seconds: dict[str, float]) -> Pair:
     from closerlook.cli.console import note
-    from closerlook.geometry import alikeness, spatial_similarity
-    from closerlook.geometry.alike import NEIGHBOURS
+    from closerlook.geometry import compare_points, spatial_similarity
+    from closerlook.geometry.point_similarity import NEIGHBOURS
 
     alike = similarity = None
     words = a.points.words, b.points.words
@@ -140,13 +140,13 @@ def _compared(a: Side, b: Side, settings: Settings, permutations: int, seed: int
     else:
         n = len(a.points.y)
         with stage("alikeness", f"of {n:,} rows in both", seconds):
-            alike = alikeness(a.points.X, b.points.X, k=min(NEIGHBOURS, n - 1), threads=settings.threads)
+            alike = compare_points(a.points.X, b.points.X, k=min(NEIGHBOURS, n - 1), threads=settings.threads)
     common = set(a.points.labels) & set(b.points.labels)
     if len(common) >= FEWEST_LABELS:
         tables = [measure_labels(side.points, side.clustering, settings, seconds) for side in (a, b)]
         known = len(tables[0].measured() & tables[1].measured())
         if known >= FEWEST_LABELS:
-            similarity = spatial_similarity(*tables, permutations=permutations, rng=seed)
+            similarity = spatial_similarity(*tables, permutations=permutations, seed=seed)
         else:
             note(
                 f"no spatial similarity: {known} labels have distances in both, expected at least {FEWEST_LABELS}; "
@@ -174,7 +174,7 @@ def _print(sides: list[Side], pair: Pair | None) -> None:
         rows.append(["separable_pairs", *(_shown(null.value) for null in nulls), "share of the pairs of labels"])
         rows.append(["under shuffled labels", *map(_by_chance, nulls), "mean ± deviation; p: as many or more"])
     print_table(title, ["", *names, "what it says"], rows, numbers=names)
-    if pair is not None and (pair.alikeness or pair.similarity):
+    if pair is not None and (pair.compare_points or pair.similarity):
         print_table("A and B", ["", "value", "what it says"], _pair_rows(pair), numbers=["value"])
 
 
@@ -185,8 +185,8 @@ def _by_chance(null: Null) -> str:
 
 def _pair_rows(pair: Pair) -> list[list[str]]:
     rows = []
-    if pair.alikeness is not None:
-        rows += [[name, _shown(getattr(pair.alikeness, name)), meaning] for name, meaning in ALIKE.items()]
+    if pair.compare_points is not None:
+        rows += [[name, _shown(getattr(pair.compare_points, name)), meaning] for name, meaning in ALIKE.items()]
     found = pair.similarity
     if found is not None:
         low, high = found.pearson_interval
@@ -213,7 +213,7 @@ def _as_dict(sides: list[Side], pair: Pair | None, seconds: dict[str, float]) ->
         return told
     return told | {
         "against": _side_as_dict(sides[1]),
-        "alikeness": None if pair.alikeness is None else pair.alikeness.to_dict(),
+        "alikeness": None if pair.compare_points is None else pair.compare_points.to_dict(),
         "similarity": None if pair.similarity is None else pair.similarity.to_dict(),
     }
 

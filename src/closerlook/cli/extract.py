@@ -67,7 +67,7 @@ def extract(
     """Extract the vectors of every layer for one or more tasks; what is in the store is not computed again."""
     from closerlook.cli.console import note, print_json, print_table, progress, show_notes
     from closerlook.representations.extract import extract as run
-    from closerlook.tasks import open_task
+    from closerlook.tasks import load_task
 
     if not task:
         raise InputError("no task given; pass --task NAME (see `closerlook tasks`) or --task FILE")
@@ -87,7 +87,7 @@ def extract(
         "split_column": split_column,
         "empty_nodes": empty_nodes,
     }
-    tasks = [open_task(one, data, **reading) for one in dict.fromkeys(task)]
+    tasks = [load_task(one, data, **reading) for one in dict.fromkeys(task)]
     _refuse_homonyms(tasks)
     with progress("extracting examples") as show:
         spaces = run(

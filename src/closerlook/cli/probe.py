@@ -29,7 +29,7 @@ from closerlook.errors import WorkError
 from closerlook.version import __version__
 
 if TYPE_CHECKING:
-    from closerlook.geometry import Audit, Blocker, Clustering, Extents, LabelDistances
+    from closerlook.geometry import Audit, BlockedMerge, ClusterExtents, Clustering, LabelDistances
     from closerlook.representations.points import Points
 
 EXAMPLE = "Example: closerlook probe train.npz --test test.npz --json"
@@ -86,7 +86,7 @@ class Findings:
     settings: Settings
     clustering: Clustering
     distances: LabelDistances | None
-    inside: Extents | None
+    inside: ClusterExtents | None
     tested: Tested | None
     audit: Audit | None
     seconds: dict[str, float] = field(default_factory=dict)
@@ -96,7 +96,7 @@ class Findings:
 
 
 def _find(points: Points, held_out: Points | None, settings: Settings, *, distances: bool, prove: bool) -> Findings:
-    from closerlook.geometry import audit, inside_distances
+    from closerlook.geometry import audit, within_cluster_distances
 
     seconds: dict[str, float] = {}
     clustering = find_clusters(points, settings, seconds)
@@ -104,7 +104,7 @@ def _find(points: Points, held_out: Points | None, settings: Settings, *, distan
     if distances:
         apart = measure_labels(points, clustering, settings, seconds)
         with stage("distances", "inside the clusters", seconds):
-            inside = inside_distances(points.X, clustering)
+            inside = within_cluster_distances(points.X, clustering)
     tested = None if held_out is None else _predict(points, held_out, clustering, settings, seconds)
     proved = None
     if prove:
@@ -165,7 +165,7 @@ def _summary(findings: Findings) -> list[tuple[str, str]]:
         ("points", f"{len(findings.points.X):,} × {findings.points.X.shape[1]}"),
         ("clusters", f"{found.n_clusters:,}"),
         ("labels", f"{found.n_labels}"),
-        ("linear", "yes: one cluster for each label" if found.is_linear else "no"),
+        ("linear", "yes: one cluster for each label" if found.is_separable else "no"),
         ("conflicts", f"{len(found.conflicts):,} points identical to one of another label"),
         ("undecided", f"{found.n_undecided:,} verdicts"),
     ]
@@ -180,8 +180,8 @@ def _summary(findings: Findings) -> list[tuple[str, str]]:
         rows.append(("audit", f"{state}: pairs {counts}"))
     rows.append(("RMS radius", f"{found.radius:.6g}"))
     rows.append(("settings", f"tau {found.tau:g}, min points {settings.min_points}, statistic {settings.statistic}"))
-    if findings.distances is not None and findings.distances.left_out:
-        listed = ", ".join(f"{count} of {label}" for label, count in findings.distances.left_out.items())
+    if findings.distances is not None and findings.distances.excluded:
+        listed = ", ".join(f"{count} of {label}" for label, count in findings.distances.excluded.items())
         rows.append(("left out", f"clusters of fewer than {settings.min_points} points: {listed}"))
     rows.append(("seconds", ", ".join(f"{name} {value:.2f}" for name, value in findings.seconds.items())))
     return rows
@@ -210,7 +210,7 @@ def _labels(findings: Findings) -> list[dict[str, object]]:
     return rows
 
 
-def _telling_blockers(clustering: Clustering) -> list[Blocker]:
+def _telling_blockers(clustering: Clustering) -> list[BlockedMerge]:
     """Why the largest clusters of a label stay apart: pairs by the size of the smaller one."""
     sizes = clustering.sizes.tolist()
     pairs: list[tuple[int, int]] = []
@@ -220,7 +220,7 @@ def _telling_blockers(clustering: Clustering) -> list[Blocker]:
     largest = heapq.nsmallest(
         SHOWN_PAIRS, pairs, key=lambda pair: (-min(sizes[one] for one in pair), -sum(sizes[one] for one in pair), pair)
     )
-    return [clustering.blocker(*pair) for pair in largest]
+    return [clustering.blocked_merge(*pair) for pair in largest]
 
 
 def _blockers(findings: Findings) -> list[dict[str, Any]]:
@@ -228,25 +228,25 @@ def _blockers(findings: Findings) -> list[dict[str, Any]]:
     return [_blocked(found, one, words) for one in _telling_blockers(found)]
 
 
-def _blocked(clustering: Clustering, blocker: Blocker, words: Sequence[str] | None) -> dict[str, Any]:
+def _blocked(clustering: Clustering, blocker: BlockedMerge, words: Sequence[str] | None) -> dict[str, Any]:
     """A blocker as plain values, rows by falling weight, with their words where these are known."""
     sizes, labels = clustering.sizes, clustering.cluster_labels
     clusters = [blocker.first, blocker.second]
-    own, theirs = (-blocker.weights).argsort(kind="stable"), (-blocker.blocker_weights).argsort(kind="stable")
-    rows, their_rows = blocker.rows[own].tolist(), blocker.blocker_rows[theirs].tolist()
+    own, theirs = (-blocker.weights).argsort(kind="stable"), (-blocker.blocking_weights).argsort(kind="stable")
+    rows, their_rows = blocker.rows[own].tolist(), blocker.blocking_rows[theirs].tolist()
     return {
         "label": labels[blocker.first],
         "clusters": clusters,
         "sizes": sizes[clusters].tolist(),
-        "blocker": blocker.blocker,
-        "blocker_label": labels[blocker.blocker],
-        "blocker_size": int(sizes[blocker.blocker]),
+        "blocker": blocker.blocking,
+        "blocker_label": labels[blocker.blocking],
+        "blocker_size": int(sizes[blocker.blocking]),
         "rows": rows,
         "words": None if words is None else [words[row] for row in rows],
         "weights": blocker.weights[own].tolist(),
         "blocker_rows": their_rows,
         "blocker_words": None if words is None else [words[row] for row in their_rows],
-        "blocker_weights": blocker.blocker_weights[theirs].tolist(),
+        "blocker_weights": blocker.blocking_weights[theirs].tolist(),
         "decided": blocker.decided,
     }
 
@@ -262,7 +262,7 @@ def _as_dict(findings: Findings) -> dict[str, object]:
         "d": points.X.shape[1],
         "n_clusters": found.n_clusters,
         "n_labels": found.n_labels,
-        "is_linear": found.is_linear,
+        "is_separable": found.is_separable,
         "n_conflicts": len(found.conflicts),
         "n_undecided": found.n_undecided,
         "seconds": sum(findings.seconds.values()),

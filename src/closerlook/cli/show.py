@@ -27,9 +27,9 @@ def show(
     """Print the tables of a study: verdicts, before and after, each finding's own, chance, certainty, shape."""
     from closerlook.cli.console import note, print_table
     from closerlook.report.printing import LONG, all_tables, write_tables
-    from closerlook.report.writing import open_results
+    from closerlook.report.writing import load_study
 
-    tables = {one.name: one for one in all_tables(open_results(folder))}
+    tables = {one.name: one for one in all_tables(load_study(folder))}
     unknown = [name for name in table or () if name not in tables]
     if unknown:
         raise InputError(f"this study has no table {unknown[0]!r}; it has {', '.join(tables) or 'none'}")

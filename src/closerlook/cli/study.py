@@ -16,9 +16,9 @@ from closerlook.errors import WorkError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from closerlook.study.cells import Opened
-    from closerlook.study.run import State, Watch
-    from closerlook.study.study import Done
+    from closerlook.study.cells import ResolvedPlan
+    from closerlook.study.run import ProgressCallback, StudyState
+    from closerlook.study.study import CompletedStudy
 
 EXAMPLE = "Example: closerlook study plan.yaml --out my-study --workers 4"
 QUIET_SECONDS = 10.0
@@ -61,11 +61,11 @@ def study(
     from closerlook.cli.console import note, print_json
     from closerlook.study.engines import choose_engine
     from closerlook.study.results import study_in
-    from closerlook.study.study import carry_out, open_study
+    from closerlook.study.study import execute_study, resolve_study
 
     choose_engine(engine, workers, scheduler)
     changes = {"encoders": encoder, "tasks": task, "data": None if data is None else str(data), "device": device}
-    opened = open_study(plan, out, store, **changes)
+    opened = resolve_study(plan, out, store, **changes)
     if dry_run:
         _forecast(opened, out, as_json=as_json)
         return
@@ -75,7 +75,7 @@ def study(
     if before not in (None, asked.name):
         note(f"the table and page of study {before} there are replaced; its cells stay, and its plan brings them back")
     with watching() as watch:
-        done = carry_out(opened, out, engine=engine, workers=workers, scheduler=scheduler, watch=watch)
+        done = execute_study(opened, out, engine=engine, workers=workers, scheduler=scheduler, watch=watch)
     page = _report(done.out) if report else None
     if as_json:
         print_json(_as_dict(done) | {"report": page})
@@ -95,7 +95,7 @@ def study(
 # ---- before ----
 
 
-def _forecast(opened: Opened, out: Path, *, as_json: bool) -> None:
+def _forecast(opened: ResolvedPlan, out: Path, *, as_json: bool) -> None:
     """What would be done."""
     from closerlook.cli.console import bytes_text, print_json, print_table
     from closerlook.study.engines import cores
@@ -130,7 +130,7 @@ def _forecast(opened: Opened, out: Path, *, as_json: bool) -> None:
     )
 
 
-def _settings(opened: Opened) -> None:
+def _settings(opened: ResolvedPlan) -> None:
     """How encoders are tuned, and what is measured."""
     from closerlook.cli.console import print_table
 
@@ -161,7 +161,7 @@ def span(seconds: float) -> str:
 class watching:  # noqa: N801 - a context manager, used like a function
     """A function that shows where a study stands: a bar with what runs now, or a line now and then in a file."""
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> ProgressCallback:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
@@ -184,7 +184,7 @@ class watching:  # noqa: N801 - a context manager, used like a function
         if self._bar is not None:
             self._bar.stop()
 
-    def _show(self, state: State) -> None:
+    def _show(self, state: StudyState) -> None:
         now = time.monotonic()
         if now < self._due:  # a study tells of every cell, and looking up memory takes longer than a small one
             return
@@ -196,7 +196,7 @@ class watching:  # noqa: N801 - a context manager, used like a function
             sys.stderr.write(f"{len(state.done):,} of {state.total:,} cells, {_told(state)}\n")
 
 
-def _told(state: State) -> str:
+def _told(state: StudyState) -> str:
     from closerlook.cli.console import bytes_text
 
     running = [state.graph.cells[key].title for key in state.running]
@@ -236,7 +236,7 @@ def _report(folder: Path) -> str | None:
         return None
 
 
-def _as_dict(done: Done) -> dict[str, object]:
+def _as_dict(done: CompletedStudy) -> dict[str, object]:
     return {
         "out": str(done.out),
         "table": str(done.table),
@@ -248,7 +248,7 @@ def _as_dict(done: Done) -> dict[str, object]:
     }
 
 
-def _print(done: Done) -> None:
+def _print(done: CompletedStudy) -> None:
     from closerlook.cli.console import note, print_table
     from closerlook.study.results import load_results
 
@@ -277,7 +277,7 @@ def _rows(table: pd.DataFrame) -> list[list[object]]:
             one.task,
             one.labels,
             _arrow(one.n_clusters, "{:.0f}"),
-            _arrow(tuple("yes" if value == 1 else "no" for value in one.is_linear if value is not None), "{}"),
+            _arrow(tuple("yes" if value == 1 else "no" for value in one.is_separable if value is not None), "{}"),
             _arrow(one.mean_minimum_distance, "{:.3f}"),
             _arrow(one.accuracy, "{:.3f}"),
             _arrow(one.similarity, "{:.2f}"),

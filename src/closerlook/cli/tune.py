@@ -13,7 +13,7 @@ from closerlook.cli.options import HOW, AllowPickle, Data, EncoderName, StoreFol
 from closerlook.errors import InputError
 
 if TYPE_CHECKING:
-    from closerlook.tuning import Tuned
+    from closerlook.tuning import TuningResult
 
 EXAMPLE = "Example: closerlook tune --encoder ./bert-mini --task pos --data ./data --snapshots 8 --out tuned/pos"
 
@@ -175,7 +175,7 @@ def _argument(text: str) -> tuple[str, Any]:
         return name, value
 
 
-def _print(tuned: Tuned) -> None:
+def _print(tuned: TuningResult) -> None:
     from closerlook.cli.console import print_table
 
     splits = list(tuned.snapshots[0].accuracy)

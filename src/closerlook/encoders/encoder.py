@@ -18,7 +18,7 @@ from torch.nn.functional import pad
 
 from closerlook.encoders.alignment import Aligned, Ints, Slots, Text, align, pool
 from closerlook.encoders.loading import choose_device, load_model, load_tokenizer, one_line, window_limit
-from closerlook.encoders.source import Facts, Source, choose_dtype, resolve
+from closerlook.encoders.source import EncoderInfo, Source, choose_dtype, resolve
 from closerlook.errors import InputError, WorkError
 
 BATCH_TOKENS = {"cpu": 2048, "mps": 8192, "cuda": 32768}
@@ -36,7 +36,7 @@ class Encoder:
     model: Any
     tokenizer: Any
     device: torch.device
-    facts: Facts
+    info: EncoderInfo
     checkpoint: str | None = None
     seed: int | None = None
     read: tuple[str, str] | None = None  # fingerprint of the files it was read from, and of its weights at that time
@@ -44,7 +44,7 @@ class Encoder:
     @classmethod
     def load(
         cls,
-        name: str = "bert-tiny",
+        name: str | Source = "bert-tiny",
         *,
         device: str = "auto",
         dtype: str = "auto",
@@ -53,32 +53,22 @@ class Encoder:
         allow_pickle: bool = False,
         trust_remote_code: bool = False,
     ) -> Encoder:
-        """The encoder of that name (see `resolve`), on the device and in the precision asked for.
+        """The encoder of that name, or in those files (see `resolve`), on a device and in a precision.
 
-        >>> Encoder.load("bert-tiny").facts.layers
+        >>> Encoder.load("bert-tiny").info.layers
         2
         """
-        source = resolve(name, seed=seed, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code)
-        return cls.open(source, device=device, dtype=dtype, window=window, trust_remote_code=trust_remote_code)
-
-    @classmethod
-    def open(
-        cls,
-        source: Source,
-        *,
-        device: str = "auto",
-        dtype: str = "auto",
-        window: int | None = None,
-        trust_remote_code: bool = False,
-    ) -> Encoder:
-        """The encoder in those files."""
+        if isinstance(name, str):
+            source = resolve(name, seed=seed, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code)
+        else:
+            source = name
         where = choose_device(device)
         precision = getattr(torch, choose_dtype(dtype, source.half_parameters, on_cpu=where.type == "cpu"))
         tokenizer = load_tokenizer(source, trust_remote_code)
         model = load_model(source, precision, trust_remote_code).to(where)
-        facts = examine(source.name, model, tokenizer, window)
+        info = examine(source.name, model, tokenizer, window)
         read = (source.fingerprint, weights_digest(model))
-        return cls(source.name, model, tokenizer, where, facts, source.revision, source.random_seed, read)
+        return cls(source.name, model, tokenizer, where, info, source.revision, source.random_seed, read)
 
     @classmethod
     def wrap(
@@ -95,8 +85,8 @@ class Encoder:
                 f"encoder {name}: a slow tokenizer arrived; expected a fast one, which tells where words are"
             )
         tokenizer = copy.deepcopy(tokenizer)
-        facts = examine(name, model, tokenizer, window)
-        return cls(name, model, tokenizer, next(model.parameters()).device, facts, checkpoint)
+        info = examine(name, model, tokenizer, window)
+        return cls(name, model, tokenizer, next(model.parameters()).device, info, checkpoint)
 
     @property
     def fingerprint(self) -> str:
@@ -120,7 +110,7 @@ class Encoder:
 
     def align(self, texts: Sequence[Text]) -> Aligned:
         """The texts tokenized for this encoder, every word located."""
-        return align(self.tokenizer, texts, self.facts.window)
+        return align(self.tokenizer, texts, self.info.window)
 
     def hidden_states(self, windows: Sequence[Sequence[int]]) -> tuple[torch.Tensor, ...]:
         """Every layer's states (windows, length, d); layer 0 is the embedding output. Differentiable."""
@@ -163,7 +153,7 @@ class Encoder:
             yield numbers, [part.cpu().numpy() for part in vectors]
 
 
-def examine(name: str, model: Any, tokenizer: Any, window: int | None) -> Facts:
+def examine(name: str, model: Any, tokenizer: Any, window: int | None) -> EncoderInfo:
     """What an extraction must know of a model, seen from two short forward passes, one of them padded."""
     limit = window_limit(model, tokenizer)
     least = tokenizer.num_special_tokens_to_add() + 4
@@ -180,7 +170,7 @@ def examine(name: str, model: Any, tokenizer: Any, window: int | None) -> Facts:
         raise InputError(f"encoder {name} changes length or width between layers; such encoders cannot be read")
     if not torch.allclose(states[-1].float(), padded.float(), atol=0.05, rtol=0.05):
         raise InputError(f"encoder {name} takes padding for text (it ignores the attention mask); it cannot be read")
-    return Facts(
+    return EncoderInfo(
         layers=len(states) - 1,
         width=states[0].shape[2],
         window=window or limit,

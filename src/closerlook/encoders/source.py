@@ -58,7 +58,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Facts:
+class EncoderInfo:
     """What one must know of an encoder to ask it something; kept with its vectors, so that it need not be loaded again.
 
     layers: above the embedding output, which is layer 0. width: of every layer. window: tokens it reads at a time,

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from closerlook.errors import InputError
 from closerlook.geometry import kernels
-from closerlook.geometry.clusters import Blocker, Clustering
+from closerlook.geometry.clusters import BlockedMerge, Clustering
 from closerlook.geometry.frame import Floats, Frame, Integers, as_labels, as_points, longest
 from closerlook.geometry.hulls import certified
 from closerlook.geometry.kernels import Progress
@@ -122,16 +122,16 @@ class _Inspector:
     def inspect_blocked(self, progress: Progress | None) -> None:
         """Every two clusters of one label: their union meets a cluster of another label."""
         pairs, k = list(self.clustering.blocked_pairs()), self.clustering.n_clusters
-        waiting: list[Blocker] = []
+        waiting: list[BlockedMerge] = []
         for at, pair in enumerate(pairs):
             blocker = self.clustering.refusals.between(*pair)
             if blocker is None:
                 self.problems.append(f"clusters {pair[0]} and {pair[1]}: nothing is recorded that keeps them apart")
-            elif self.clustering.cluster_codes[blocker.blocker] == self.clustering.cluster_codes[pair[0]]:
+            elif self.clustering.cluster_codes[blocker.blocking] == self.clustering.cluster_codes[pair[0]]:
                 self.problems.append(
-                    f"clusters {pair[0]} and {pair[1]} are blocked by {blocker.blocker}, of their own label"
+                    f"clusters {pair[0]} and {pair[1]} are blocked by {blocker.blocking}, of their own label"
                 )
-            elif len(blocker.rows) == len(blocker.blocker_rows) == 1 and self._coincide(blocker):
+            elif len(blocker.rows) == len(blocker.blocking_rows) == 1 and self._coincide(blocker):
                 self.blocked += 1
             else:
                 waiting.append(blocker)
@@ -141,25 +141,25 @@ class _Inspector:
                 if progress:
                     progress(k + k * (at + 1) // len(pairs), 2 * k)
 
-    def _coincide(self, blocker: Blocker) -> bool:
+    def _coincide(self, blocker: BlockedMerge) -> bool:
         """A single row of the union at the place of one of the blocker."""
         own = self.clustering.assignments[blocker.rows[0]] in (blocker.first, blocker.second)
-        theirs = self.clustering.assignments[blocker.blocker_rows[0]] == blocker.blocker
-        apart = np.linalg.norm(self.Z[blocker.rows[0]] - self.Z[blocker.blocker_rows[0]])
+        theirs = self.clustering.assignments[blocker.blocking_rows[0]] == blocker.blocking
+        apart = np.linalg.norm(self.Z[blocker.rows[0]] - self.Z[blocker.blocking_rows[0]])
         return bool(own and theirs and apart <= self.tolerance * (1 - 1e-9))
 
-    def _overlap(self, blockers: list[Blocker]) -> None:
+    def _overlap(self, blockers: list[BlockedMerge]) -> None:
         groups: list[Integers] = []
         for blocker in blockers:
             union = np.sort(np.concatenate([self.members[blocker.first], self.members[blocker.second]]))
-            groups += [union, self.members[blocker.blocker]]
+            groups += [union, self.members[blocker.blocking]]
         verdicts = self._solve(groups, [(2 * i, 2 * i + 1) for i in range(len(blockers))])
         for blocker, verdict in zip(blockers, verdicts, strict=True):
             if verdict == "overlapping":
                 self.blocked += 1
             else:
                 self.problems.append(
-                    f"clusters {blocker.first} and {blocker.second} might have merged: with {blocker.blocker} their "
+                    f"clusters {blocker.first} and {blocker.second} might have merged: with {blocker.blocking} their "
                     f"union is {verdict}"
                 )
 

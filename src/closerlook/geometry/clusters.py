@@ -27,21 +27,21 @@ Merged = tuple[kernels.Merging, Integers]
 
 
 @dataclass(frozen=True)
-class Blocker:
+class BlockedMerge:
     """Why two clusters of one label stay apart: their union would meet a cluster of another label.
 
-    first, second, blocker: numbers of clusters. rows and weights: a point of the union's hull; blocker_rows and
-    blocker_weights: the same point, within the tolerance, of the blocker's hull. Both are empty where `decided` is
+    first, second, blocker: numbers of clusters. rows and weights: a point of the union's hull; blocking_rows and
+    blocking_weights: the same point, within the tolerance, of the blocker's hull. Both are empty where `decided` is
     False: the union was not shown apart from the blocker within the work limit, and so was not made.
     """
 
     first: int
     second: int
-    blocker: int
+    blocking: int
     rows: Integers
     weights: Floats
-    blocker_rows: Integers
-    blocker_weights: Floats
+    blocking_rows: Integers
+    blocking_weights: Floats
     decided: bool = True
 
 
@@ -82,7 +82,7 @@ class Clustering:
         return len(self.labels)
 
     @property
-    def is_linear(self) -> bool:
+    def is_separable(self) -> bool:
         """Whether the space is linearly separable: no two labels meet, so there is one cluster for each label.
 
         (Two labels of one row each at the same place are two clusters as well, but not separable.)
@@ -109,7 +109,7 @@ class Clustering:
         for code in range(self.n_labels):
             yield from combinations(np.flatnonzero(self.cluster_codes == code).tolist(), 2)
 
-    def blocker(self, first: int, second: int) -> Blocker:
+    def blocked_merge(self, first: int, second: int) -> BlockedMerge:
         """What keeps two clusters of one label apart."""
         first, second = sorted((first, second))
         k = self.n_clusters
@@ -120,9 +120,9 @@ class Clustering:
             raise InputError(f"clusters {first} and {second}: nothing is recorded that keeps them apart")
         return found
 
-    def blockers(self) -> Iterator[Blocker]:
+    def blocked_merges(self) -> Iterator[BlockedMerge]:
         """What keeps each two clusters of one label apart."""
-        return (self.blocker(first, second) for first, second in self.blocked_pairs())
+        return (self.blocked_merge(first, second) for first, second in self.blocked_pairs())
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +134,7 @@ class Refusals:
     """
 
     assignments: Integers
-    blocker: Integers
+    blocking: Integers
     begin: Integers
     rows: Integers
     weights: Floats
@@ -143,7 +143,7 @@ class Refusals:
     first_rows: Integers
     index: dict[tuple[int, int], int]
 
-    def between(self, first: int, second: int) -> Blocker | None:
+    def between(self, first: int, second: int) -> BlockedMerge | None:
         """The blocker of two final clusters of one label; None if there is no record of it."""
         if max(first, second) >= len(self.first_rows):
             return None
@@ -153,15 +153,15 @@ class Refusals:
                 twin = int(self.twin[row])
                 one = np.ones(1)
                 other = int(self.assignments[twin])
-                return Blocker(first, second, other, np.array([row]), one, np.array([twin]), one)
+                return BlockedMerge(first, second, other, np.array([row]), one, np.array([twin]), one)
         if (first, second) not in self.index:
             return None
         at = self.index[first, second]
         used = slice(int(self.begin[at]), int(self.begin[at + 1]))
         order = np.argsort(self.rows[used], kind="stable")
         rows, weights, own = self.rows[used][order], self.weights[used][order], self.own[used][order]
-        return Blocker(
-            first, second, int(self.blocker[at]), rows[own], weights[own], rows[~own], weights[~own], len(rows) > 0
+        return BlockedMerge(
+            first, second, int(self.blocking[at]), rows[own], weights[own], rows[~own], weights[~own], len(rows) > 0
         )
 
 
@@ -179,9 +179,9 @@ def cluster(
     result is the same for any number. progress: called with what is done and what there is in all.
 
     >>> found = cluster([[0.0], [1.0], [2.0], [3.0], [4.0]], ["a", "a", "b", "a", "a"])
-    >>> found.n_clusters, found.is_linear, found.assignments.tolist()
+    >>> found.n_clusters, found.is_separable, found.assignments.tolist()
     (3, False, [0, 0, 1, 2, 2])
-    >>> found.blocker(0, 2).blocker_rows.tolist()
+    >>> found.blocked_merge(0, 2).blocking_rows.tolist()
     [2]
     """
     points = as_points(X)
@@ -375,7 +375,7 @@ def _refusals(space: Arrangement, merged: Merged | None, assignments: Integers, 
             index[pair] = at
     own = merging.side > 0
     places = rows[merging.place]
-    blocker = rows[merging.blocker]
+    blocker = rows[merging.blocking]
     # A frozen place may have a row of the union's own label first: what blocks is the row of another label.
     codes = space.codes[rows[merging.a]]
     swap = space.codes[blocker] == codes

@@ -28,7 +28,7 @@ class ClusterDistances:
 
     Clusters of the same hull (rows in conflict at one place) share a shape. shape: (k,) the shape of each cluster, -1
     where it is left out; lower, upper: (shapes, shapes), NaN where no two clusters of different labels have them.
-    min_points: clusters of fewer rows are left out; left_out: their numbers. radius: the RMS radius of the space.
+    min_points: clusters of fewer rows are left out; excluded: their numbers. radius: the RMS radius of the space.
     """
 
     clustering: Clustering
@@ -36,7 +36,7 @@ class ClusterDistances:
     lower: Floats
     upper: Floats
     min_points: int
-    left_out: Integers
+    excluded: Integers
     radius: float
 
     def between(self, first: int, second: int) -> tuple[float, float]:
@@ -63,7 +63,7 @@ class LabelDistances:
     """Distances of labels: over their pairs of clusters the mean, or the minimum.
 
     labels: sorted; values: (m, m), symmetric, 0 on the diagonal, NaN for a label without clusters of min_points rows;
-    lower, upper: what is certain. separable: whether the space is linearly separable. left_out: for each label that
+    lower, upper: what is certain. separable: whether the space is linearly separable. excluded: for each label that
     loses any, how many clusters min_points leaves out. radius: the RMS radius; `relative` is in its units.
     """
 
@@ -74,7 +74,7 @@ class LabelDistances:
     statistic: Statistic
     separable: bool
     min_points: int
-    left_out: dict[Label, int]
+    excluded: dict[Label, int]
     radius: float
 
     @property
@@ -110,7 +110,7 @@ class LabelDistances:
 
 
 @dataclass(frozen=True, eq=False)
-class Extents:
+class ClusterExtents:
     """How large each cluster is inside: mean and maximum distance of two of its rows; 0 for a single row."""
 
     mean: Floats
@@ -139,7 +139,7 @@ def cluster_distances(
     frame = Frame.of(points)
     Z = frame.place(points)
     members = clustering.members()
-    left_out = np.flatnonzero(clustering.sizes < min_points)
+    excluded = np.flatnonzero(clustering.sizes < min_points)
     shape, groups = _shapes(Z, members, clustering.sizes >= min_points)
     lower, upper = _hull_distances(
         Z, groups, _wanted(clustering, shape, len(groups)), gap=gap, threads=threads, progress=progress
@@ -150,7 +150,7 @@ def cluster_distances(
         frame.outside(lower),
         frame.outside(upper),
         min_points,
-        left_out,
+        excluded,
         float(frame.outside(frame.radius)),
     )
 
@@ -172,14 +172,14 @@ def label_distances(distances: ClusterDistances, *, statistic: Statistic = "mean
     np.add.at(counts, (codes[kept], distances.shape[kept]), 1.0)
     lower = _over_labels(distances.lower, counts, statistic)
     upper = _over_labels(distances.upper, counts, statistic)
-    missing = [labels[codes[cluster]] for cluster in distances.left_out]
+    missing = [labels[codes[cluster]] for cluster in distances.excluded]
     return LabelDistances(
         labels,
         lower + (upper - lower) / 2,
         lower,
         upper,
         statistic,
-        clustering.is_linear,
+        clustering.is_separable,
         distances.min_points,
         {label: missing.count(label) for label in dict.fromkeys(missing)},
         distances.radius,
@@ -227,19 +227,19 @@ class PlacedClusters:
         )
 
 
-def inside_distances(X: ArrayLike, clustering: Clustering) -> Extents:
+def within_cluster_distances(X: ArrayLike, clustering: Clustering) -> ClusterExtents:
     """Mean and maximum distance of two rows of each cluster.
 
     >>> from closerlook.geometry.clusters import cluster
     >>> X, y = [[0.0], [1.0], [2.0], [7.0]], ["a", "a", "a", "b"]
-    >>> inside = inside_distances(X, cluster(X, y))
+    >>> inside = within_cluster_distances(X, cluster(X, y))
     >>> inside.mean.round(6).tolist(), inside.maximum.tolist()
     ([1.333333, 0.0], [2.0, 0.0])
     """
     points = _points_of(X, clustering)
     frame = Frame.of(points)
     found = frame.outside(np.array([_pairwise(frame.place(points[rows])) for rows in clustering.members()]))
-    return Extents(found[:, 0], found[:, 1], float(frame.outside(frame.radius)))
+    return ClusterExtents(found[:, 0], found[:, 1], float(frame.outside(frame.radius)))
 
 
 def _points_of(X: ArrayLike, clustering: Clustering) -> Floats:

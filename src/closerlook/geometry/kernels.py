@@ -296,7 +296,7 @@ class Merging:
     distance: Floats
     a: Integers
     b: Integers
-    blocker: Integers
+    blocking: Integers
     begin: Integers
     place: Integers
     weight: Floats

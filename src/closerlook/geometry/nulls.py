@@ -14,9 +14,9 @@ from closerlook.errors import InputError
 from closerlook.geometry.clusters import cluster
 from closerlook.geometry.distances import cluster_distances, label_distances
 from closerlook.geometry.frame import Floats, Integers, as_labels, as_points, at_least
-from closerlook.geometry.graded import LabelHulls
 from closerlook.geometry.hulls import TAU
 from closerlook.geometry.kernels import Progress
+from closerlook.geometry.overlap import LabelHulls
 
 POINTS = 2000
 """Points that clusterings under shuffled labels are held to."""
@@ -62,7 +62,7 @@ class Separability:
     """
 
     separable: Null
-    is_linear: bool
+    is_separable: bool
     ratio: float
     cover: float
 

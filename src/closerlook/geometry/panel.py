@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 
 from closerlook.geometry.clusters import Clustering, cluster
 from closerlook.geometry.fit import LabelFit, label_fit
-from closerlook.geometry.graded import Overlap, largest_shares, overlaps
 from closerlook.geometry.hulls import TAU
 from closerlook.geometry.kernels import Progress
 from closerlook.geometry.nulls import by_chance
+from closerlook.geometry.overlap import Overlap, largest_cluster_shares, overlaps
 from closerlook.geometry.shape import Collapse, Isotropy, collapse, isotropy, labelled, participation_ratio, two_nn
 
 PARTS = 7
@@ -41,18 +41,18 @@ class Panel:
     two_nn: float
     isotropy: Isotropy
     label_fit: LabelFit
-    largest_share: float
+    largest_cluster_share: float
     overlaps: tuple[Overlap, ...]
     cover: float
     ratio: float
 
     @property
-    def overlapping_pairs(self) -> int:
+    def n_overlapping_pairs(self) -> int:
         """How many pairs of labels no hyperplane separates."""
         return len(self.overlaps)
 
     @property
-    def removed_share(self) -> float:
+    def largest_overlap_share(self) -> float:
         """The largest share of two labels' rows that would have to go; 0 where all pairs are separable."""
         return max((one.share for one in self.overlaps), default=0.0)
 
@@ -68,9 +68,9 @@ class Panel:
             "two_nn": self.two_nn,
             **self.isotropy.to_dict(),
             **self.label_fit.to_dict(),
-            "largest_share": self.largest_share,
-            "overlapping_pairs": float(self.overlapping_pairs),
-            "removed_share": self.removed_share,
+            "largest_cluster_share": self.largest_cluster_share,
+            "n_overlapping_pairs": float(self.n_overlapping_pairs),
+            "largest_overlap_share": self.largest_overlap_share,
             "cover_probability": self.cover,
             "n_over_2d": self.ratio,
         }
@@ -91,7 +91,7 @@ def describe_space(
     clusters: False does without them, and largest_share is NaN.
 
     >>> found = describe_space([[0.0], [1.0], [8.0], [9.0]], ["a", "a", "b", "b"])
-    >>> found.overlapping_pairs, found.largest_share, found.collapse.nc4
+    >>> found.n_overlapping_pairs, found.largest_cluster_share, found.collapse.nc4
     (0, 1.0, 1.0)
     """
     points, codes, m = labelled(X, y)
@@ -107,7 +107,7 @@ def describe_space(
         return found
 
     known = step(lambda: clustering or (cluster(points, y, tau=tau, threads=threads) if clusters else None))
-    shares = [math.nan] if known is None else list(largest_shares(known).values())
+    shares = [math.nan] if known is None else list(largest_cluster_shares(known).values())
     meeting = step(lambda: overlaps(points, y, tau=tau, threads=threads))
     cover, ratio = by_chance(codes, d)
     return Panel(
@@ -119,7 +119,7 @@ def describe_space(
         two_nn=step(lambda: two_nn(points, threads=threads)),
         isotropy=step(lambda: isotropy(points)),
         label_fit=step(lambda: label_fit(points, y, threads=threads)),
-        largest_share=sum(shares) / len(shares),
+        largest_cluster_share=sum(shares) / len(shares),
         overlaps=tuple(meeting),
         cover=cover,
         ratio=ratio,

@@ -35,7 +35,7 @@ GAP = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class Resampled:
+class ResampledDistances:
     """Label distances of B halves of a space: replicates 0 and 1 are the two halves of one split, 2 and 3 of the next.
 
     values: (B, m, m) as `LabelDistances.values`; NaN for a label of whose clusters of min_points rows none was drawn.
@@ -86,7 +86,7 @@ def resample_distances(
     statistic: Statistic = "mean",
     threads: int | None = None,
     progress: Progress | None = None,
-) -> Resampled:
+) -> ResampledDistances:
     """The label distances of replicates: of half of each label's rows, and then of the other half, split after split.
 
     X: (n, d) the points that were clustered. Hulls of some rows of disjoint hulls are disjoint, so the clusters of the
@@ -109,7 +109,7 @@ def resample_distances(
         values[at] = label_distances(drawn, statistic=statistic).values
         if progress:
             progress(at + 1, resamples)
-    return Resampled(clustering.labels, values, statistic, min_points, seed)
+    return ResampledDistances(clustering.labels, values, statistic, min_points, seed)
 
 
 def draw(codes: Integers, *, seed: int, replicate: int) -> NDArray[np.bool_]:
@@ -166,7 +166,7 @@ def bias(value: float, replicates: ArrayLike) -> float:
     return float(found.mean() - value) if len(found) else math.nan
 
 
-def resample_similarity(a: Resampled, b: Resampled) -> Floats:
+def resample_similarity(a: ResampledDistances, b: ResampledDistances) -> Floats:
     """(B,) the spatial similarity of replicate i of a with replicate i of b: Pearson over the labels of both.
 
     Of the same examples with the same seed, both draw the same rows, and what they share cancels; of other examples
@@ -181,7 +181,7 @@ def resample_similarity(a: Resampled, b: Resampled) -> Floats:
     return np.array([_pearson_of_tables(x, y) for x, y in zip(left, right, strict=True)])
 
 
-def change_p_values(before: Resampled, after: Resampled, change: ArrayLike) -> Floats:
+def change_p_values(before: ResampledDistances, after: ResampledDistances, change: ArrayLike) -> Floats:
     """(m,) for each label, the two-sided p-value of its minimum distance not having changed.
 
     change: (m,) what the whole samples show, after less before. Both must be drawn alike: the same examples and seed.

@@ -54,7 +54,7 @@ class Similarity:
     p_value: of the Mantel test; the share of relabellings of b, the true one included, whose Pearson correlation is at
     least as high. exact: all of them were tried; `permutations` is how many were, the true one not counted.
     null_mean, null_deviation: of the Pearson correlation over those relabellings: what chance gives.
-    labels: those compared, in a's order. left_out_a: labels that only a has; left_out_b: that only b has. undefined:
+    labels: those compared, in a's order. excluded_a: labels that only a has; excluded_b: that only b has. undefined:
     labels of both that have no distances on at least one side. separable: both spaces are linearly separable; where
     False, the paper does not define the value; None where a side does not say. What cannot be computed is NaN.
     """
@@ -68,8 +68,8 @@ class Similarity:
     null_deviation: float
     exact: bool
     labels: tuple[Label, ...]
-    left_out_a: tuple[Label, ...]
-    left_out_b: tuple[Label, ...]
+    excluded_a: tuple[Label, ...]
+    excluded_b: tuple[Label, ...]
     undefined: tuple[Label, ...]
     separable: bool | None
     permutations: int
@@ -93,7 +93,7 @@ def spatial_similarity(
     permutations: int = 9999,
     resamples: int = 2000,
     confidence: float = 0.95,
-    rng: np.random.Generator | int | None = 0,
+    seed: int = 0,
 ) -> Similarity:
     """How alike two spaces place the labels they share: the correlation of their m(m-1)/2 label distances.
 
@@ -105,13 +105,13 @@ def spatial_similarity(
     >>> before = (["ADJ", "NOUN", "VERB", "X"], [[0, 1, 2, 4], [1, 0, 3, 5], [2, 3, 0, 6], [4, 5, 6, 0]])
     >>> after = (["VERB", "NOUN", "ADJ"], [[0, 7, 4], [7, 0, 2], [4, 2, 0]])
     >>> found = spatial_similarity(before, after)
-    >>> round(found.pearson, 3), round(found.spearman, 3), found.labels, found.left_out_a
+    >>> round(found.pearson, 3), round(found.spearman, 3), found.labels, found.excluded_a
     (0.993, 1.0, ('ADJ', 'NOUN', 'VERB'), ('X',))
     >>> found.p_value == 1 / 6, found.exact
     (True, True)
     """
     _check_options(permutations, resamples, confidence)
-    generator = np.random.default_rng(rng)
+    generator = np.random.default_rng(seed)
     left, right = _read(a, "a"), _read(b, "b")
     labels, undefined = _align(left, right)
     x, y = _Pairs.of(left, labels), _Pairs.of(right, labels)
@@ -128,8 +128,8 @@ def spatial_similarity(
         null_deviation=mantel.deviation,
         exact=mantel.exact,
         labels=labels,
-        left_out_a=tuple(label for label in left.labels if label not in right.labels),
-        left_out_b=tuple(label for label in right.labels if label not in left.labels),
+        excluded_a=tuple(label for label in left.labels if label not in right.labels),
+        excluded_b=tuple(label for label in right.labels if label not in left.labels),
         undefined=undefined,
         separable=_both(left.separable, right.separable),
         permutations=mantel.tried,

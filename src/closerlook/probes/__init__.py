@@ -4,7 +4,7 @@ from closerlook.probes.classifier import ClassifierProbe
 from closerlook.probes.control import CodeLength, Selectivity, control_labels, measure_selectivity, online_code
 from closerlook.probes.direct import DirectProbe
 from closerlook.probes.grid import GRID, ProbeResult, probe_grid, probe_grids
-from closerlook.probes.training import Training
+from closerlook.probes.training import ProbeTraining
 
 __all__ = [
     "GRID",
@@ -12,8 +12,8 @@ __all__ = [
     "CodeLength",
     "DirectProbe",
     "ProbeResult",
+    "ProbeTraining",
     "Selectivity",
-    "Training",
     "control_labels",
     "measure_selectivity",
     "online_code",

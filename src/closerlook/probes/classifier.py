@@ -17,15 +17,15 @@ from closerlook.geometry.frame import as_labels
 from closerlook.geometry.kernels import count_threads
 from closerlook.probes.direct import check_jobs, value_errors
 from closerlook.probes.grid import GRID, check_seeds, check_sizes, choose_sizes
-from closerlook.probes.training import Job, Sizes, Training
+from closerlook.probes.training import Job, ProbeTraining, Sizes
 
 
 class ClassifierProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """An MLP whose sizes are chosen from a grid on a part of the training rows that is held out for it.
 
     sizes: widths of the hidden layers of each network tried; None: the paper's 16 pairs of 32, 64, 128 and 256; () is
-    a linear probe. seeds: how many networks of each, or which seeds. The others: see `Training`. device: "auto", "cpu",
-    "cuda". n_jobs: threads on a CPU; all cores by default, and for -1; the results are the same for any number.
+    a linear probe. seeds: how many networks of each, or which seeds. The others: see `ProbeTraining`. device: "auto",
+    "cpu", "cuda". n_jobs: threads on a CPU; all cores by default, and for -1; the results are the same for any number.
 
     Fitted: `classes_`; `sizes_`, those with the best mean accuracy on held-out, of equals the smallest; `held_out_`
     {sizes: (r,) accuracy by seed}; `network_`, the one of the chosen sizes that did best there: it predicts.
@@ -40,12 +40,12 @@ class ClassifierProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         sizes: Sequence[Sizes] | None = None,
         seeds: int | Sequence[int] = 5,
-        learning_rate: float = Training.learning_rate,
-        batch_size: int = Training.batch_size,
-        max_rounds: int = Training.max_rounds,
-        patience: int = Training.patience,
-        weight_decay: float = Training.weight_decay,
-        held_out: float = Training.held_out,
+        learning_rate: float = ProbeTraining.learning_rate,
+        batch_size: int = ProbeTraining.batch_size,
+        max_rounds: int = ProbeTraining.max_rounds,
+        patience: int = ProbeTraining.patience,
+        weight_decay: float = ProbeTraining.weight_decay,
+        held_out: float = ProbeTraining.held_out,
         device: str = "auto",
         n_jobs: int | None = None,
     ) -> None:
@@ -102,8 +102,8 @@ class ClassifierProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels: NDArray[Any] = self.classes_[shares.argmax(axis=1)]
         return labels
 
-    def _training(self) -> Training:
-        return Training(
+    def _training(self) -> ProbeTraining:
+        return ProbeTraining(
             learning_rate=self.learning_rate,
             batch_size=self.batch_size,
             max_rounds=self.max_rounds,

@@ -27,7 +27,7 @@ from closerlook.probes.grid import (
     checked,
     deviation,
 )
-from closerlook.probes.training import Integers, Job, Progress, Sizes, Training
+from closerlook.probes.training import Integers, Job, ProbeTraining, Progress, Sizes
 
 BLOCKS = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5, 1.0)
 """Up to which share of the rows each block of the online code goes."""
@@ -132,7 +132,7 @@ class CodeLength:
     by_block: Measured
     labels: tuple[Label, ...]
     sizes: Sizes
-    training: Training
+    training: ProbeTraining
 
     @property
     def compression(self) -> Measured:
@@ -160,7 +160,7 @@ def online_code(
     sizes: Sizes = CODE_SIZES,
     seeds: int | Sequence[int] = SEEDS,
     blocks: Sequence[float] = BLOCKS,
-    training: Training | None = None,
+    training: ProbeTraining | None = None,
     device: str = "auto",
     threads: int | None = None,
     progress: Progress | None = None,
@@ -172,7 +172,7 @@ def online_code(
     """
     X, y, labels = checked(train, "train")
     (shape,), chosen = check_sizes([sizes]), check_seeds(seeds)
-    asked = _Asked(shape, chosen, len(labels), training or Training(criterion="loss"), device, threads)
+    asked = _Asked(shape, chosen, len(labels), training or ProbeTraining(criterion="loss"), device, threads)
     rows = StandardScaler().fit_transform(X).astype(np.float32)
     ends = block_ends(len(y), blocks)
     orders = np.stack([np.random.default_rng([seed, 4]).permutation(len(y)) for seed in chosen])
@@ -217,7 +217,7 @@ class _Asked:
     sizes: Sizes
     seeds: tuple[int, ...]
     k: int
-    training: Training
+    training: ProbeTraining
     device: str
     threads: int | None
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from closerlook import geometry
 from closerlook.errors import InputError
-from closerlook.geometry import Blocker, LabelDistances
+from closerlook.geometry import BlockedMerge, LabelDistances
 from closerlook.geometry.distances import Statistic
 from closerlook.geometry.frame import Floats, as_labels
 
@@ -32,11 +32,11 @@ class DirectProbe(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerM
     by default, and for -1; the results are the same for any number.
 
     Fitted: `classes_`; `clusters_` (n,), the cluster of each training row; `n_clusters_`; `cluster_labels_` (k,);
-    `is_linear_`, whether there is one cluster for each label; `conflicts_`, rows that are identical to one of another
-    label; `n_undecided_`; `clustering_`, the whole `Clustering`; `distances_`, computed when first asked for.
+    `is_separable_`, whether there is one cluster for each label; `conflicts_`, rows identical to one of another label;
+    `n_undecided_`; `clustering_`, the whole `Clustering`; `distances_`, computed when first asked for.
 
     >>> probe = DirectProbe().fit([[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "a"])
-    >>> probe.n_clusters_, probe.is_linear_, probe.clusters_.tolist()
+    >>> probe.n_clusters_, probe.is_separable_, probe.clusters_.tolist()
     (3, False, [0, 0, 1, 2])
     >>> probe.predict([[0.5], [1.9], [9.0]]).tolist()
     ['a', 'b', 'a']
@@ -71,7 +71,7 @@ class DirectProbe(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerM
         self.clusters_ = found.assignments
         self.n_clusters_ = found.n_clusters
         self.cluster_labels_ = self.classes_[found.cluster_codes]
-        self.is_linear_ = found.is_linear
+        self.is_separable_ = found.is_separable
         self.conflicts_ = found.conflicts
         self.n_undecided_ = found.n_undecided
         self._points = points
@@ -106,10 +106,10 @@ class DirectProbe(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerM
                 self._distances = geometry.label_distances(apart, statistic=self.statistic)
         return self._distances
 
-    def blockers(self) -> Iterator[Blocker]:
+    def blocked_merges(self) -> Iterator[BlockedMerge]:
         """What keeps each two clusters of one label apart: a cluster of another label, and the rows that show it."""
         check_is_fitted(self)
-        return self.clustering_.blockers()
+        return self.clustering_.blocked_merges()
 
     def _queries(self, X: ArrayLike) -> Floats:
         check_is_fitted(self)

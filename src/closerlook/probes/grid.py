@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from closerlook.errors import InputError
 from closerlook.geometry.frame import Label, as_labels, as_points
 from closerlook.geometry.kernels import count_threads
-from closerlook.probes.training import Integers, Job, Network, Progress, Sizes, Training, is_whole
+from closerlook.probes.training import Integers, Job, Network, ProbeTraining, Progress, Sizes, is_whole
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -75,7 +75,7 @@ class ProbeResult:
     by_label: Measured
     confusion: Integers
     majority: float
-    training: Training
+    training: ProbeTraining
     device: str
 
     @property
@@ -148,7 +148,7 @@ def probe_grid(
     *,
     sizes: Sequence[Sizes] = GRID,
     seeds: int | Sequence[int] = SEEDS,
-    training: Training | None = None,
+    training: ProbeTraining | None = None,
     device: str = "auto",
     threads: int | None = None,
     progress: Progress | None = None,
@@ -181,7 +181,7 @@ def probe_grids(
     *,
     sizes: Sequence[Sizes] = GRID,
     seeds: int | Sequence[int] = SEEDS,
-    training: Training | None = None,
+    training: ProbeTraining | None = None,
     device: str = "auto",
     threads: int | None = None,
     progress: Progress | None = None,
@@ -192,7 +192,7 @@ def probe_grids(
     asked = _Asked(
         check_sizes(sizes),
         check_seeds(seeds),
-        training or Training(),
+        training or ProbeTraining(),
         count_threads(threads),
         str(choose_device(device)),
     )
@@ -237,7 +237,7 @@ def choose_sizes(held_out: Measured, weights: Sequence[int]) -> int:
 class _Asked:
     sizes: tuple[Sizes, ...]
     seeds: tuple[int, ...]
-    training: Training
+    training: ProbeTraining
     threads: int
     device: str
 

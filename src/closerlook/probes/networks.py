@@ -24,9 +24,9 @@ from closerlook.probes.training import (
     Integers,
     Job,
     Network,
+    ProbeTraining,
     Progress,
     Sizes,
-    Training,
     hold_out,
 )
 
@@ -83,7 +83,7 @@ class Data:
 def train(
     data: Data,
     jobs: Sequence[Job],
-    training: Training,
+    training: ProbeTraining,
     *,
     threads: int = 1,
     finish: Callable[[Batch], None] | None = None,
@@ -240,7 +240,7 @@ class Batch:
     a network that has stopped leaves the products; on a GPU it stays, and places without a network repeat the first.
     """
 
-    def __init__(self, data: Data, rows: Tensor, jobs: Sequence[Job], training: Training) -> None:
+    def __init__(self, data: Data, rows: Tensor, jobs: Sequence[Job], training: ProbeTraining) -> None:
         self.data, self.rows, self.training = data, rows, training
         self.jobs = list(jobs)
         self.shape = _shape(self.jobs[0].sizes, data)

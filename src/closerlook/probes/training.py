@@ -29,7 +29,7 @@ TOL = 1e-3
 
 
 @dataclass(frozen=True)
-class Training:
+class ProbeTraining:
     """How every network is trained; all of it is stored with the results.
 
     A round is a pass over the rows, or as many as make ROUND steps; after each the network is judged on held_out, a

@@ -10,17 +10,17 @@ import numpy as np
 
 from closerlook.errors import InputError
 from closerlook.report.writing import write_report
-from closerlook.representations.atomic import replacing
-from closerlook.study.cells import FROZEN
+from closerlook.representations.atomic import atomic_write
+from closerlook.study.cells import PRETRAINED
 from closerlook.study.results import MANIFEST, TABLE, load_results
 
 if TYPE_CHECKING:
     import pandas as pd
 
 UNSHOWN = (
-    "distance_change",
-    "largest_share",
-    "overlap",
+    "minimum_distance_change",
+    "largest_cluster_share",
+    "label_overlap",
     "grid_accuracy",
     "grid_held_out_accuracy",
     "head_loss",
@@ -29,12 +29,19 @@ UNSHOWN = (
 """Measures in many rows that the page does not show."""
 
 AT_THE_TOP = (
-    *("distance", "minimum_distance", "relative_minimum_distance", "label_clusters", "blocker", "few_points"),
-    "distance_change_p",
+    *(
+        "label_distance",
+        "minimum_distance",
+        "relative_minimum_distance",
+        "label_clusters",
+        "blocked_merge",
+        "few_points",
+    ),
+    "minimum_distance_change_p_value",
 )
 """Measures of single labels that the page shows of each encoder's last layer only."""
 
-AT_THE_ENDS = ("distance", "label_clusters", "blocker", "few_points")
+AT_THE_ENDS = ("label_distance", "label_clusters", "blocked_merge", "few_points")
 """Of these, those that it shows of the start and the end only, on train."""
 
 NUMBERS = ("value", "ci_low", "ci_high")
@@ -53,7 +60,7 @@ def archive(folder: str | Path, to: str | Path) -> Path:
         raise InputError(f"{target} is the study itself; expected another folder, since the archive holds less")
     table = pa.Table.from_pandas(shown(load_results(source)), preserve_index=False)
     target.mkdir(parents=True, exist_ok=True)
-    with replacing(target / TABLE) as stream:
+    with atomic_write(target / TABLE) as stream:
         texts = [name for name in table.column_names if name not in NUMBERS]
         pq.write_table(
             table, stream, compression="zstd", compression_level=19, use_dictionary=texts, use_byte_stream_split=NUMBERS
@@ -67,7 +74,7 @@ def archive(folder: str | Path, to: str | Path) -> Path:
 def shown(table: pd.DataFrame) -> pd.DataFrame:
     """The rows of a study's table that its page is made of."""
     top = table.layer == table.groupby("encoder").layer.transform("max")
-    end = (table.split == "train") & (table["last"] | (table.tuned_on == FROZEN) | (table.step == 0))
+    end = (table.split == "train") & (table["is_final"] | (table.tuned_on == PRETRAINED) | (table.step == 0))
     kept = table[
         ~table.measure.isin(UNSHOWN)
         & (top | ~table.measure.isin(AT_THE_TOP))

@@ -19,11 +19,11 @@ def blocked_spaces(results: Results) -> tuple[list[dict[str, Any]], int]:
 
     Spaces whose points are all one have nothing to tell.
     """
-    rows = results.of("blocker")
-    ends = rows[(rows.split == "train") & ((rows.tuned_on == "") | ((rows.tuned_on == rows.task) & rows["last"]))]
+    rows = results.of("blocked_merge")
+    ends = rows[(rows.split == "train") & ((rows.tuned_on == "") | ((rows.tuned_on == rows.task) & rows["is_final"]))]
     spaces: list[tuple[int, dict[str, Any]]] = []
     for (encoder, task, layer, tuned, seed), part in ends.groupby(["encoder", "task", "layer", "tuned_on", "seed"]):
-        if _value(results, part, "radius") == 0:  # one point for all, as [CLS] is at layer 0
+        if _value(results, part, "rms_radius") == 0:  # one point for all, as [CLS] is at layer 0
             continue
         space = {
             "encoder": encoder,

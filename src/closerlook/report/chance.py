@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from closerlook.report.ends import STATES, chances, ends, highest_p, mean_of, tuned
 from closerlook.report.tables import Column, Measured, Table, Value, over_seeds
-from closerlook.study.findings import CHANCE
+from closerlook.study.findings import SIGNIFICANCE
 from closerlook.study.readings import Results
 
 BESIDE = {
@@ -22,7 +22,7 @@ def similarity_table(results: Results) -> Table:
     rows: list[tuple[Value, ...]] = []
     for encoder, task in results.pairs() if _has_baselines(results) else ():
         alike, null = ends(results, name, encoder, task), chances(results, name, encoder, task)
-        p = highest_p(results, f"similarity_p_train_{results.compared}", encoder, task)
+        p = highest_p(results, f"similarity_p_value_train_{results.compared}", encoder, task)
         for at, state in enumerate(STATES):
             others = [beside(results, what, encoder, task, tuned=bool(at)) for what in BESIDE]
             if any((alike[at], *others)):
@@ -59,9 +59,14 @@ def separability_table(results: Results) -> Table:
     """Separable pairs of labels and clusters, with true and with shuffled labels; n / 2d, and Cover's probability."""
     rows: list[tuple[Value, ...]] = []
     for encoder, task in results.pairs():
-        apart, clusters = (_against(results, name, encoder, task) for name in ("separable_pairs", "thinned_clusters"))
-        facts = [ends(results, name, encoder, task) for name in ("separable_ratio", "separable_cover")]
-        points = results.before("thinned_clusters", encoder, task)
+        apart, clusters = (
+            _against(results, name, encoder, task) for name in ("separable_pairs", "subsampled_clusters")
+        )
+        facts = [
+            ends(results, name, encoder, task)
+            for name in ("separable_pairs_n_over_2d", "separable_pairs_cover_probability")
+        ]
+        points = results.before("subsampled_clusters", encoder, task)
         for at, state in enumerate(STATES):
             if not any((*apart[at], *clusters[at])):
                 continue
@@ -101,7 +106,7 @@ def _against(results: Results, measure: str, encoder: str, task: str) -> tuple[A
         mean_of([results.before(f"{measure}_z", encoder, task)]),
         mean_of([results.after(f"{measure}_z", run) for run in runs]),
     )
-    p = highest_p(results, f"{measure}_p", encoder, task)
+    p = highest_p(results, f"{measure}_p_value", encoder, task)
     return (value[0], null[0], z[0], p[0]), (value[1], null[1], z[1], p[1])
 
 
@@ -112,17 +117,17 @@ def similarity_words(results: Results) -> str:
     """Whether the similarity of train and test is more than chance, in a sentence; nothing where chance is unknown."""
     name, told = f"similarity_train_{results.compared}", []
     nulls = [chances(results, name, *pair) for pair in results.pairs()]
-    p = [highest_p(results, f"similarity_p_train_{results.compared}", *pair) for pair in results.pairs()]
+    p = [highest_p(results, f"similarity_p_value_train_{results.compared}", *pair) for pair in results.pairs()]
     for at, state in enumerate(STATES):
         there = [found for one in p if (found := one[at]) is not None]
         if there:
-            told.append(f"{sum(one <= CHANCE for one in there)} of {len(there)} {state}")
+            told.append(f"{sum(one <= SIGNIFICANCE for one in there)} of {len(there)} {state}")
     known = [one for both in nulls for one in both if one is not None]
     if not known or not told:
         return ""
     mean, sd = (_mean([getattr(one, part) for one in known]) for part in ("value", "sd"))
     return (
-        f"Train and test are more alike than labels paired at random would make them (p ≤ {CHANCE}) in "
+        f"Train and test are more alike than labels paired at random would make them (p ≤ {SIGNIFICANCE}) in "
         f"{' and '.join(told)} fine-tuning; random pairings give {mean:.2f} ± {sd:.2f}."
     )
 

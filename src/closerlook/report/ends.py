@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from closerlook.report.tables import Measured, over_seeds
-from closerlook.study.readings import SHUFFLED, Reading, Results, Run, null_names
+from closerlook.study.readings import SUBSAMPLED, Reading, Results, Run, null_names
 
 Ends = tuple[Measured | None, Measured | None]
 
@@ -57,7 +57,7 @@ def beside_chance(results: Results, measure: str, encoder: str, task: str, scale
     """Both ends, each with what chance gives; and against what, where that was tried on fewer points than there are."""
     found, nulls = (of(results, measure, encoder, task, scale) for of in (ends, chances))
     fewer = (
-        ends(results, SHUFFLED[measure], encoder, task, scale) if _is_thinned(results, measure, encoder, task) else ()
+        ends(results, SUBSAMPLED[measure], encoder, task, scale) if _is_thinned(results, measure, encoder, task) else ()
     )
     same = [None if one is None else one.value for one in fewer or (None, None)]
     before, after = (
@@ -69,7 +69,7 @@ def beside_chance(results: Results, measure: str, encoder: str, task: str, scale
 
 def _is_thinned(results: Results, measure: str, encoder: str, task: str) -> bool:
     """Whether chance was tried on fewer points than there are."""
-    some, all_ = results.before(SHUFFLED.get(measure, ""), encoder, task), results.before("n_points", encoder, task)
+    some, all_ = results.before(SUBSAMPLED.get(measure, ""), encoder, task), results.before("n_points", encoder, task)
     return some is not None and all_ is not None and some.n is not None and some.n < all_.value
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from closerlook.geometry.halves import Prediction, predictiveness
+from closerlook.geometry.split_halves import Prediction, predictiveness
 from closerlook.report.tables import Column, Measured, Table, Value, show_number
 from closerlook.study.readings import Results
 
@@ -31,7 +31,9 @@ def foresight_data(results: Results) -> pd.DataFrame:
     found = None
     for name, measure in parts.items():
         rows = results.of(measure)
-        rows = rows[(rows.split == "train") & ((rows.tuned_on == "") | ((rows.tuned_on == rows.task) & rows["last"]))]
+        rows = rows[
+            (rows.split == "train") & ((rows.tuned_on == "") | ((rows.tuned_on == rows.task) & rows["is_final"]))
+        ]
         kept = ["value", "ci_low", "ci_high"] if name == "halves" else ["value"]
         part = rows[PLACE + kept].rename(columns={"value": name, "ci_low": "low", "ci_high": "high"})
         part = part[part[name].notna()].drop_duplicates(PLACE)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from closerlook.report.ends import mean_of, tuned
 from closerlook.report.tables import Column, Measured, Table, Value, over_seeds
-from closerlook.study.findings import CHANCE
-from closerlook.study.readings import Reading, Results, Run, given
+from closerlook.study.findings import SIGNIFICANCE
+from closerlook.study.readings import Reading, Results, Run, none_if_nan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +33,7 @@ class Marks:
 
     def is_sure(self, label: str) -> bool:
         """Whether the change of a label is sure, in every seed and the same way."""
-        return self.p.get(label, 1.0) <= CHANCE and label not in self.unsettled
+        return self.p.get(label, 1.0) <= SIGNIFICANCE and label not in self.unsettled
 
     def of(self, label: str) -> str:
         """The marks of a label: '*', '†', both or none."""
@@ -45,7 +45,7 @@ class Marks:
         if self.p:
             sure = sum(map(self.is_sure, self.p))
             parts.append(
-                f"{SURE} a change that is sure: p ≤ {CHANCE} after Holm's correction for {len(self.p)} labels "
+                f"{SURE} a change that is sure: p ≤ {SIGNIFICANCE} after Holm's correction for {len(self.p)} labels "
                 f"({sure} of them)."
             )
         if self.few:
@@ -64,7 +64,7 @@ MOST = 6
 
 def marks_of(results: Results, encoder: str, task: str, runs: Sequence[Run]) -> Marks:
     """Those of the labels of a task at the last layer; runs: one for each seed."""
-    found = [by_label(results, "distance_change_p", encoder, task, run) for run in runs]
+    found = [by_label(results, "minimum_distance_change_p_value", encoder, task, run) for run in runs]
     start, *ends = (by_label(results, "minimum_distance", encoder, task, run) for run in (None, *runs))
     p: dict[str, float] = {}
     for one in found:
@@ -90,7 +90,7 @@ def by_label(results: Results, measure: str, encoder: str, task: str, run: Run |
         frozen = rows[rows.tuned_on == ""]
         rows = frozen if len(frozen) else rows[rows.step == 0]
     else:
-        rows = rows[(rows.tuned_on == run.tuned_on) & (rows.seed == run.seed) & rows["last"]]
+        rows = rows[(rows.tuned_on == run.tuned_on) & (rows.seed == run.seed) & rows["is_final"]]
     rows = rows[rows.value.notna() & (rows.label != "")].drop_duplicates("label")
     found = zip(
         rows.label,
@@ -103,7 +103,7 @@ def by_label(results: Results, measure: str, encoder: str, task: str, run: Run |
         strict=True,
     )
     return {
-        str(label): Reading(float(value), given(low), given(high), int(n) if counted else None, str(text))
+        str(label): Reading(float(value), none_if_nan(low), none_if_nan(high), int(n) if counted else None, str(text))
         for label, value, low, high, counted, n, text in found
     }
 
@@ -120,12 +120,12 @@ def labels_table(results: Results) -> Table:
         Column("change", "distance to the nearest other label", signed=True),
         *(Column("p (Holm)", digits=4, level=True), Column("remark", left=True)),
     )
-    tested = len(results.of("distance_change_p"))
+    tested = len(results.of("minimum_distance_change_p_value"))
     note = "Train, last layer; the labels that gain most first. [95% interval over examples], or ± over seeds."
     note += (
         " p: of no change, two-sided, over halves of the examples, adjusted by Holm's method for all labels of the "
-        f"task (the highest of several seeds); {SURE} p ≤ {CHANCE}, all seeds the same way. {FEW}: few points, shown "
-        "all the same."
+        f"task (the highest of several seeds); {SURE} p ≤ {SIGNIFICANCE}, all seeds the same way. {FEW}: few points, "
+        "shown all the same."
         if tested
         else ""
     )

@@ -69,7 +69,7 @@ class Section:
 def make_page(results: Results, findings: list[Finding], figures: Sequence[Figure]) -> str:
     """The whole page of a study as HTML."""
     groups, specs = group_figures([figures])
-    spaces, left_out = blocked_spaces(results)
+    spaces, excluded = blocked_spaces(results)
     return render(
         "study.html.j2",
         title=results.name,
@@ -83,7 +83,7 @@ def make_page(results: Results, findings: list[Finding], figures: Sequence[Figur
         specs=specs,
         facts=facts,
         spaces=spaces,
-        left_out=left_out,
+        excluded=excluded,
         published=any((published.published_accuracy(results), published.published_cross(results))),
     )
 

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from closerlook.report.ends import Ends, beside_chance, chances, ends, mean_of, tuned
 from closerlook.report.tables import MISSING, Column, Measured, Table, Value, difference, over_seeds, show_number
-from closerlook.study.findings import CHANCE, Finding, is_harmed, moved_labels, relation, similarity_by_layer
+from closerlook.study.findings import SIGNIFICANCE, Finding, loses_accuracy, moved_labels, relation, similarity_by_layer
 from closerlook.study.readings import Results, Run
 
 
@@ -66,7 +66,7 @@ def _arrow(results: Results, measure: str, encoder: str, task: str, *, scale: fl
     if before is None and after is None:
         return None
     column = Column("", digits=digits)
-    linear = ends(results, "is_linear", encoder, task) if measure == "n_clusters" else (None, None)
+    linear = ends(results, "is_separable", encoder, task) if measure == "n_clusters" else (None, None)
     stars = ["*" if one is not None and one.value == 1 else "" for one in linear]
     labels = results.before("n_labels", encoder, task) if measure == "n_clusters" else None
     shown = [_plain(one, column) + star for one, star in zip((before, after), stars, strict=True)]
@@ -91,7 +91,7 @@ def named(results: Results, measure: str) -> str:
 def chance_note(results: Results, *, similarity: bool = True, shuffled: bool = True) -> str:
     """What 'chance' means in a table; nothing where neither was measured."""
     told = []
-    if similarity and len(results.of(f"similarity_null_train_{results.compared}")):
+    if similarity and len(results.of(f"similarity_null_mean_train_{results.compared}")):
         told.append("similarity with the labels of one of the two spaces permuted")
     points = thinned_points(results)
     if shuffled and points:
@@ -102,7 +102,7 @@ def chance_note(results: Results, *, similarity: bool = True, shuffled: bool = T
 
 def thinned_points(results: Results) -> int:
     """The most points that shuffled labels were tried on; 0 where they were not."""
-    points = results.of("thinned_clusters")["n"].dropna()
+    points = results.of("subsampled_clusters")["n"].dropna()
     return int(points.max()) if len(points) else 0
 
 
@@ -158,14 +158,14 @@ def accuracy_table(results: Results) -> Table:
 def _remarks(results: Results, encoder: str, task: str, alike: Ends) -> list[str]:
     remarks = []
     runs = tuned(results, encoder, task)
-    harmed = sum(is_harmed(results, run) for run in runs)
+    harmed = sum(loses_accuracy(results, run) for run in runs)
     if harmed:
         remarks.append("exception: accuracy is lost" + (f" in {harmed} of {len(runs)}" if len(runs) > 1 else ""))
     change = difference(*alike)
     if change is not None and change >= 0:
         remarks.append("exception: similarity does not fall")
-    apart = [results.before(f"similarity_separable_train_{results.compared}", encoder, task)]
-    apart += [results.after(f"similarity_separable_train_{results.compared}", run) for run in runs]
+    apart = [results.before(f"similarity_both_separable_train_{results.compared}", encoder, task)]
+    apart += [results.after(f"similarity_both_separable_train_{results.compared}", run) for run in runs]
     if any(one is not None and one.value == 0 for one in apart):
         remarks.append("a space is not linearly separable")
     if not runs:
@@ -180,7 +180,10 @@ def clusters_table(results: Results) -> Table:
     """Cluster counts, linearity and the best probe, before and after (Tables 3 and 7 of the paper)."""
     rows: list[tuple[Value, ...]] = []
     for encoder, task in results.pairs():
-        counts, linear = beside_chance(results, "n_clusters", encoder, task), ends(results, "is_linear", encoder, task)
+        counts, linear = (
+            beside_chance(results, "n_clusters", encoder, task),
+            ends(results, "is_separable", encoder, task),
+        )
         if not any(counts):
             continue
         labels, points = (results.before(name, encoder, task) for name in ("n_labels", "n_points"))
@@ -287,12 +290,12 @@ def _moved(results: Results, runs: list[Run]) -> tuple[Value, Value]:
     return _count(mean[0]), _count(mean[1])
 
 
-SURELY = f"Surely: the change of a label has p ≤ {CHANCE} after Holm's correction for all labels of its space."
+SURELY = f"Surely: the change of a label has p ≤ {SIGNIFICANCE} after Holm's correction for all labels of its space."
 
 
 def _surely(results: Results, runs: list[Run]) -> tuple[Value, Value]:
     """Labels that moved surely; the mean over seeds."""
-    names = ("labels_surely_increased", "labels_surely_decreased")
+    names = ("n_labels_significantly_increased", "n_labels_significantly_decreased")
     up, down = (mean_of([results.after(name, run) for run in runs]) for name in names)
     return _count(up), _count(down)
 
@@ -333,7 +336,7 @@ def cross_table(results: Results) -> Table:
 
 
 def _changes(results: Results, runs: list[Run]) -> tuple[Value, Value, Value]:
-    change = over_seeds([results.after("mean_distance_change", run) for run in runs])
+    change = over_seeds([results.after("mean_minimum_distance_change", run) for run in runs])
     name = "mean_relative_minimum_distance"
     first = results.before(name, runs[0].encoder, runs[0].task)
     after = over_seeds([results.after(name, run) for run in runs])

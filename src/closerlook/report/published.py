@@ -91,7 +91,7 @@ def published_clusters(results: Results) -> Table:
     for encoder, task, state, line in _matches(results):
         at = STATES.index(state)
         ours, theirs = ends(results, "n_clusters", encoder, task)[at], int(line["clusters"])
-        linear = ends(results, "is_linear", encoder, task)[at]
+        linear = ends(results, "is_separable", encoder, task)[at]
         rows.append(
             (
                 *(encoder, task, state),
@@ -127,7 +127,7 @@ def published_cross(results: Results) -> Table:
             runs = tuned(results, encoder, task, on) if on else []
             if task not in results.tasks or (on and not runs):
                 continue
-            change = over_seeds([results.after("mean_distance_change", run) for run in runs])
+            change = over_seeds([results.after("mean_minimum_distance_change", run) for run in runs])
             counts = next((found for run in runs if (found := moved_labels(results, run)) is not None), None)
             ends_there = [results.after("accuracy", run) for run in runs]
             accuracy = over_seeds(ends_there or [results.before("accuracy", encoder, task)])

@@ -36,9 +36,21 @@ PANEL = (
     Shape("label fit", "logme", "LogME", "evidence that labels are linear in the vectors; higher fits better"),
     Shape("label fit", "gdv", "GDV", "distance within labels less distance between; −1: apart, 0: labels say nothing"),
     Shape("label fit", "silhouette", "silhouette", "own label nearer than the next one; 1: much, below 0: farther"),
-    Shape("overlap", "overlapping_pairs", "overlapping pairs", "pairs of labels that no hyperplane separates", 0),
-    Shape("overlap", "removed_share", "share to remove", "largest share of two labels' points in the other's way", 3),
-    Shape("overlap", "mean_largest_share", "largest cluster", "share of a label's points in its largest cluster", 3),
+    Shape("overlap", "n_overlapping_pairs", "overlapping pairs", "pairs of labels that no hyperplane separates", 0),
+    Shape(
+        "overlap",
+        "largest_overlap_share",
+        "share to remove",
+        "largest share of two labels' points in the other's way",
+        3,
+    ),
+    Shape(
+        "overlap",
+        "mean_largest_cluster_share",
+        "largest cluster",
+        "share of a label's points in its largest cluster",
+        3,
+    ),
     Shape("overlap", "n_over_2d", "n / 2d", "points of two labels over twice the dimensions; below 1 chance separates"),
     Shape("overlap", "cover_probability", "Cover", "probability that as many points separate whatever their labels"),
 )
@@ -79,7 +91,7 @@ def _arrow(results: Results, one: Shape, encoder: str, task: str) -> str | None:
 
 # ---- what is kept, point by point ----
 
-ALIKE = {"cka": "CKA", "rsa": "RSA", "procrustes": "Procrustes", "neighbours": "shared neighbours"}
+ALIKE = {"cka": "CKA", "rsa": "RSA", "procrustes": "Procrustes", "shared_neighbours": "shared neighbours"}
 """Measures of two spaces of the same rows; each is 1 for a rotated and scaled copy."""
 
 

@@ -99,7 +99,7 @@ def examples_table(results: Results) -> Table:
     return Table("examples", "Over examples", EXAMPLES_NOTE, columns, tuple(rows)).without_empty()
 
 
-KINDS = ("similarity", "similarity_examples")
+KINDS = ("similarity", "similarity_over_examples")
 EXAMPLES_NOTE = (
     "Last layer, with 95% intervals. Over examples: from so many halves of the examples, drawn two by two, which say "
     "how much other examples would change the value. Bias: how much farther apart labels lie in halves, whose hulls "

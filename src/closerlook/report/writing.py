@@ -13,9 +13,9 @@ from closerlook.errors import InputError
 from closerlook.report.comparison import compare_page
 from closerlook.report.figures import Figure, draw
 from closerlook.report.page import make_page
-from closerlook.representations.atomic import replacing
+from closerlook.representations.atomic import atomic_write
 from closerlook.study.findings import judge_results
-from closerlook.study.readings import Results, arrange
+from closerlook.study.readings import Results, index_results
 from closerlook.study.results import MANIFEST, load_results
 
 PAGE, FIGURES, DRAWN = "report.html", "figures", ".drawn"
@@ -27,11 +27,11 @@ log = logging.getLogger("closerlook.report")
 
 def write_report(folder: str | Path, *, figures: bool = True) -> Path:
     """The page of a study's folder, written there; figures: also as SVG, PNG, PDF and CSV in `figures/`."""
-    results = open_results(folder)
+    results = load_study(folder)
     drawn = draw(results)
     out = Path(folder).expanduser().absolute()
     out = out if out.is_dir() else out.parent
-    with replacing(out / PAGE) as stream:
+    with atomic_write(out / PAGE) as stream:
         stream.write(make_page(results, judge_results(results), drawn).encode())
     if figures:
         write_figures(drawn, out / FIGURES)
@@ -40,20 +40,20 @@ def write_report(folder: str | Path, *, figures: bool = True) -> Path:
 
 def write_comparison(first: str | Path, second: str | Path, path: str | Path) -> Path:
     """The page of two studies side by side."""
-    results = [open_results(folder) for folder in (first, second)]
+    results = [load_study(folder) for folder in (first, second)]
     names = [str(Path(folder).name) for folder in (first, second)]
     out = Path(path).expanduser().absolute()
-    with replacing(out) as stream:
+    with atomic_write(out) as stream:
         stream.write(compare_page(results, names, [draw(one) for one in results]).encode())
     return out
 
 
-def open_results(folder: str | Path) -> Results:
+def load_study(folder: str | Path) -> Results:
     """The table of a study, with the manifest beside it where there is one."""
     path = Path(folder).expanduser()
     table = load_results(path)
     beside = (path if path.is_dir() else path.parent) / MANIFEST
-    return arrange(table, _manifest(beside))
+    return index_results(table, _manifest(beside))
 
 
 def _manifest(path: Path) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def write_figures(figures: Sequence[Figure], folder: Path) -> list[Path]:
             "csv": lambda data=figure.data: data.to_csv(index=False).encode(),  # type: ignore[misc]
         }
         for ending, make in made.items():
-            with replacing(folder / f"{name}.{ending}") as stream:
+            with atomic_write(folder / f"{name}.{ending}") as stream:
                 stream.write(make())
             written.append(folder / f"{name}.{ending}")
     _remove_stale(folder, [path.name for path in written])
@@ -100,7 +100,7 @@ def _remove_stale(folder: Path, names: Sequence[str]) -> None:
     before = drawn.read_text(encoding="utf-8").splitlines() if drawn.is_file() else []
     for name in set(before) - set(names):
         (folder / Path(name).name).unlink(missing_ok=True)
-    with replacing(drawn) as stream:
+    with atomic_write(drawn) as stream:
         stream.write("\n".join(names).encode())
 
 

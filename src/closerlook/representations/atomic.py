@@ -16,7 +16,7 @@ PART = ".part"
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
+def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     """A stream whose content takes the place of `path` when, and only when, the block ends well."""
     part = path.with_name(f".{path.name}.{secrets.token_hex(6)}{PART}")
     try:

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from closerlook.errors import InputError
-from closerlook.representations.atomic import replacing
+from closerlook.representations.atomic import atomic_write
 from closerlook.representations.space import Provenance, Space
 
 PROVENANCE = "provenance"
@@ -31,13 +31,13 @@ def save(space: Space, folder: Path) -> None:
         raise InputError(
             f"label {unfit!r} cannot be written as text: it holds a tab, a line end or outer spaces; use .npz"
         )
-    with replacing(folder / "labels" / "tags.txt") as stream:
+    with atomic_write(folder / "labels" / "tags.txt") as stream:
         stream.writelines(f"{label}\n".encode() for label in space.labels)
-    with replacing(folder / "entities" / f"{split}.txt") as stream:
+    with atomic_write(folder / "entities" / f"{split}.txt") as stream:
         stream.writelines(f"{i}\t{space.labels[code]}\n".encode() for i, code in enumerate(space.y))
-    with replacing(folder / "embeddings" / "layers" / split / f"{layer}.txt") as stream:
+    with atomic_write(folder / "embeddings" / "layers" / split / f"{layer}.txt") as stream:
         np.savetxt(stream, space.X, fmt="%.9g")  # nine digits bring every float32 back exactly
-    with replacing(folder / PROVENANCE / split / f"{layer}.json") as stream:
+    with atomic_write(folder / PROVENANCE / split / f"{layer}.json") as stream:
         stream.write(json.dumps(space.provenance.to_dict()).encode())
 
 

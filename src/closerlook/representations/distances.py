@@ -39,7 +39,7 @@ def read_distances(path: Path) -> tuple[str, LabelDistances]:
             statistic=held["statistic"],
             separable=bool(held["separable"]),
             min_points=int(held["min_points"]),
-            left_out=dict(held["left_out"]),
+            excluded=dict(held["excluded"]),
             radius=float(held["radius"]),
         )
     except (KeyError, TypeError, ValueError) as error:

@@ -12,11 +12,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from closerlook.encoders.source import EMBEDDED, LARGE, Facts, Source, choose_dtype, resolve
+from closerlook.encoders.source import EMBEDDED, LARGE, EncoderInfo, Source, choose_dtype, resolve
 from closerlook.errors import InputError, WorkError
 from closerlook.representations.space import Provenance, Space
 from closerlook.representations.store import Store, content_key
-from closerlook.tasks import open_task
+from closerlook.tasks import load_task
 from closerlook.tasks.task import Split, Task, Unit
 from closerlook.version import __version__
 
@@ -30,7 +30,7 @@ log = logging.getLogger("closerlook")
 
 
 @dataclass(frozen=True, eq=False)
-class Wanted:
+class Target:
     """One split of one task, and how it is to be pooled; a space of it for each layer."""
 
     task: Task
@@ -54,10 +54,10 @@ def _key(weights: str | None, dtype: str | None, window: int | None, *, split: s
     )
 
 
-def space_key(weights: str, dtype: str, facts: Facts, task: Task, split: str, *, pool: str, layer: int) -> str:
+def space_key(weights: str, dtype: str, info: EncoderInfo, task: Task, split: str, *, pool: str, layer: int) -> str:
     """The store's address of a space of an encoder with those weights, by whatever way they came about."""
-    chosen = choose_pool(pool, task.unit, has_cls=facts.has_cls)
-    return _key(weights, dtype, facts.window, split=_split_hash(task, split), pool=chosen, layer=layer)
+    chosen = choose_pool(pool, task.unit, has_cls=info.has_cls)
+    return _key(weights, dtype, info.window, split=_split_hash(task, split), pool=chosen, layer=layer)
 
 
 @cache
@@ -94,15 +94,15 @@ def extract(
     >>> [space.X.shape for space in extract("bert-tiny", "toy-question", split="test", layers="last")]
     [(86, 128)]
     """
-    tasks = open_tasks(task, data)
+    tasks = load_tasks(task, data)
     encoder = os.fspath(encoder) if isinstance(encoder, os.PathLike) else encoder
     if not isinstance(encoder, str) and (device, dtype, window) != ("auto", "auto", None):
         raise InputError("device, dtype or window given with a loaded encoder; give them to Encoder.load instead")
     asked = _asked(encoder, device, dtype, seed=seed, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code)
     kept = store if isinstance(store, Store) else Store(store)
-    facts = asked.facts(kept, window)
-    chosen = choose_layers(layers, facts.layers, asked.provenance.encoder or "")
-    wanted = _all_wanted(asked.provenance, facts, tasks, split, pool)
+    info = asked.info(kept, window)
+    chosen = choose_layers(layers, info.layers, asked.provenance.encoder or "")
+    wanted = _all_wanted(asked.provenance, info, tasks, split, pool)
     found = {want.key(layer): kept.get(want.key(layer)) for want in wanted for layer in chosen}
     log.info(
         "%d of %d spaces are in the store %s", sum(space is not None for space in found.values()), len(found), kept.root
@@ -116,7 +116,7 @@ def extract(
         from closerlook.representations.forward import compute
 
         loaded = asked.loaded(window)
-        log.info("%s", describe(loaded))
+        log.info("%s", describe_encoder(loaded))
         try:
             compute(loaded, missing, kept, batch_tokens, progress)
         except torch.OutOfMemoryError:
@@ -128,9 +128,9 @@ def extract(
     return tuple(_named(found[want.key(layer)], want, layer) for want in wanted for layer in chosen)
 
 
-def recall(
+def fetch_spaces(
     known: Provenance,
-    facts: Facts,
+    info: EncoderInfo,
     task: str | Path | Task | Sequence[str | Path | Task],
     *,
     split: str | Sequence[str] = "train",
@@ -141,11 +141,11 @@ def recall(
 ) -> tuple[Space, ...]:
     """The spaces that `extract` gave for an encoder, from the store alone: neither its files nor torch are needed.
 
-    known: its name, fingerprint (`weights`) and precision (`dtype`). facts: layers, width, window, special token.
+    known: its name, fingerprint (`weights`) and precision (`dtype`). info: layers, width, window, special token.
     """
     kept = store if isinstance(store, Store) else Store(store)
-    chosen = choose_layers(layers, facts.layers, known.encoder or "")
-    wanted = _all_wanted(known, facts, open_tasks(task, data), split, pool)
+    chosen = choose_layers(layers, info.layers, known.encoder or "")
+    wanted = _all_wanted(known, info, load_tasks(task, data), split, pool)
     found = [(kept.get(want.key(layer)), want, layer) for want in wanted for layer in chosen]
     missing = [(want, layer) for space, want, layer in found if space is None]
     if missing:
@@ -197,12 +197,12 @@ def choose_pool(pool: str, unit: Unit, *, has_cls: bool) -> str:
     return pool
 
 
-def describe(encoder: Encoder) -> str:
+def describe_encoder(encoder: Encoder) -> str:
     """One line on a loaded encoder and how it computes."""
-    facts, parameters = encoder.facts, sum(p.numel() for p in encoder.model.parameters())
+    info, parameters = encoder.info, sum(p.numel() for p in encoder.model.parameters())
     return (
-        f"encoder {encoder.name}: {facts.layers} layers × {facts.width}, {parameters / 1e6:.1f} M parameters, "
-        f"{encoder.device}, {encoder.dtype}, window {facts.window}"
+        f"encoder {encoder.name}: {info.layers} layers × {info.width}, {parameters / 1e6:.1f} M parameters, "
+        f"{encoder.device}, {encoder.dtype}, window {info.window}"
     )
 
 
@@ -216,19 +216,19 @@ class _Asked:
     device: str
     trust_remote_code: bool
 
-    def facts(self, store: Store, window: int | None) -> Facts:
+    def info(self, store: Store, window: int | None) -> EncoderInfo:
         """What must be known of it; remembered in the store after the first time."""
         if self.encoder is not None:
-            return self.encoder.facts
-        facts = self.remembered(store, window)
-        if facts is None:
-            facts = self.loaded(window).facts
-            store.remember(self._facts_key(window), facts)
-        return facts
+            return self.encoder.info
+        info = self.remembered(store, window)
+        if info is None:
+            info = self.loaded(window).info
+            store.remember(self._facts_key(window), info)
+        return info
 
-    def remembered(self, store: Store, window: int | None) -> Facts | None:
+    def remembered(self, store: Store, window: int | None) -> EncoderInfo | None:
         """What the store knows of it."""
-        return store.facts(self._facts_key(window))
+        return store.info(self._facts_key(window))
 
     def _facts_key(self, window: int | None) -> str:
         return content_key({"facts": self.provenance.weights, "window": window})
@@ -239,7 +239,7 @@ class _Asked:
             from closerlook.encoders.encoder import Encoder
 
             assert self.source is not None  # noqa: S101 - for mypy: either an encoder or a source is given
-            self.encoder = Encoder.open(
+            self.encoder = Encoder.load(
                 self.source,
                 device=self.device,
                 dtype=self.provenance.dtype or "auto",
@@ -272,11 +272,11 @@ def _asked(
     return _Asked(known, source, None, device, trust_remote_code)
 
 
-def facts_of(source: Source, store: Store, *, device: str = "auto") -> Facts:
+def encoder_info(source: Source, store: Store, *, device: str = "auto") -> EncoderInfo:
     """What must be known of an encoder to plan with it: from the store, else it is loaded; nothing is written."""
     known = Provenance(encoder=source.name, weights=source.fingerprint, dtype=dtype_for(source, "auto", device))
     asked = _Asked(known, source, None, device, trust_remote_code=False)
-    return asked.remembered(store, None) or asked.loaded(None).facts
+    return asked.remembered(store, None) or asked.loaded(None).info
 
 
 def dtype_for(source: Source, dtype: str, device: str) -> str:
@@ -294,40 +294,40 @@ def _on_cpu(source: Source, device: str) -> bool:
 
 
 @cache
-def versions() -> dict[str, str]:
+def library_versions() -> dict[str, str]:
     """Of the code that computes; looking them up takes longer than a store hit, so it is done once."""
     return {"closerlook": __version__} | {
         name: version(name) for name in ("torch", "transformers", "tokenizers", "numpy")
     }
 
 
-def _wanted(known: Provenance, facts: Facts, task: Task, split: Split, pool: str) -> Wanted:
-    chosen = choose_pool(pool, task.unit, has_cls=facts.has_cls)
+def _wanted(known: Provenance, info: EncoderInfo, task: Task, split: Split, pool: str) -> Target:
+    chosen = choose_pool(pool, task.unit, has_cls=info.has_cls)
     described = replace(
         known,
         task=task.name,
         task_hash=task.content_hash,
         split=split.name,
         pool=chosen,
-        window=facts.window,
-        versions=dict(versions()),
+        window=info.window,
+        versions=dict(library_versions()),
     )
-    return Wanted(task, split, chosen, described, _split_hash(task, split.name))
+    return Target(task, split, chosen, described, _split_hash(task, split.name))
 
 
-def open_tasks(task: str | Path | Task | Sequence[str | Path | Task], data: str | Path | None = None) -> list[Task]:
+def load_tasks(task: str | Path | Task | Sequence[str | Path | Task], data: str | Path | None = None) -> list[Task]:
     """The tasks behind names, paths or Tasks, one or several."""
     several = [task] if isinstance(task, str | os.PathLike | Task) else task
-    tasks = [one if isinstance(one, Task) else open_task(os.fspath(one), data) for one in several]
+    tasks = [one if isinstance(one, Task) else load_task(os.fspath(one), data) for one in several]
     if not tasks:
         raise InputError("no task arrived; expected a name, a path or a Task")
     return tasks
 
 
 def _all_wanted(
-    known: Provenance, facts: Facts, tasks: Sequence[Task], split: str | Sequence[str], pool: str
-) -> list[Wanted]:
-    return [_wanted(known, facts, one, part, pool) for one in tasks for part in choose_splits(one, split)]
+    known: Provenance, info: EncoderInfo, tasks: Sequence[Task], split: str | Sequence[str], pool: str
+) -> list[Target]:
+    return [_wanted(known, info, one, part, pool) for one in tasks for part in choose_splits(one, split)]
 
 
 def choose_splits(task: Task, split: str | Sequence[str]) -> tuple[Split, ...]:
@@ -340,7 +340,7 @@ def choose_splits(task: Task, split: str | Sequence[str]) -> tuple[Split, ...]:
     return tuple(task.split(name) for name in names)
 
 
-def _named(space: Space | None, want: Wanted, layer: int) -> Space:
+def _named(space: Space | None, want: Target, layer: int) -> Space:
     """The space under the names of this request: the store knows content, not what people call it."""
     if space is None:
         raise WorkError(f"the space of {want.task.name} at layer {layer} was damaged on disk as soon as it was written")

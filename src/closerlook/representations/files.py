@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from closerlook.errors import InputError
 from closerlook.representations import directprobe
-from closerlook.representations.atomic import replacing
+from closerlook.representations.atomic import atomic_write
 from closerlook.representations.space import Provenance, Space
 
 ALIGNMENT = 64
@@ -44,13 +44,13 @@ def save(space: Space, path: Path) -> Path:
         arrays: dict[str, Any] = {"X": space.X, "y": space.y, "labels": labels, "provenance": np.array(meta)}
         if space.words is not None:
             arrays["words"] = np.array(space.words, dtype=np.str_)
-        with replacing(path) as stream:
+        with atomic_write(path) as stream:
             np.savez(stream, **arrays)
     elif path.suffix == ".safetensors":
         X, y = np.ascontiguousarray(space.X), np.ascontiguousarray(space.y)
         known = {} if space.words is None else {"words": json.dumps(space.words)}
         start = header(space.n, space.d, space.labels, space.provenance, **known)
-        with replacing(path) as stream:
+        with atomic_write(path) as stream:
             stream.writelines((sealed(start, X, y), X.data, y.data))
     elif path.suffix == "":
         directprobe.save(space, path)

@@ -21,11 +21,11 @@ import xxhash
 
 from closerlook.encoders.alignment import Aligned, Ints, Pool, Slots, Text
 from closerlook.encoders.encoder import Encoder
-from closerlook.representations.atomic import replacing
+from closerlook.representations.atomic import atomic_write
 from closerlook.representations.draft import Draft
-from closerlook.representations.extract import Progress, Wanted
+from closerlook.representations.extract import Progress, Target
 from closerlook.representations.store import Store, content_key
-from closerlook.representations.targets import VECTORS, locate
+from closerlook.representations.targets import VECTORS_PER_EXAMPLE, locate_examples
 
 CHUNK = 16
 """Characters of text, for each token of a batch, that are tokenized at a time: four batches or so.
@@ -46,7 +46,7 @@ class Job:
     order: (n,) examples. rank: (n,) for each of them the place of its text in the reading order, ascending.
     """
 
-    want: Wanted
+    want: Target
     drafts: dict[int, Draft]
     order: Ints
     rank: Ints
@@ -59,7 +59,7 @@ class Job:
 
 def compute(
     encoder: Encoder,
-    missing: Mapping[Wanted, Sequence[int]],
+    missing: Mapping[Target, Sequence[int]],
     store: Store,
     batch_tokens: int | None,
     progress: Progress | None,
@@ -107,7 +107,7 @@ def _ahead(
             yield chunk, ready
 
 
-def reading_order(wanted: Sequence[Wanted]) -> tuple[list[Text], list[Ints]]:
+def reading_order(wanted: Sequence[Target]) -> tuple[list[Text], list[Ints]]:
     """The distinct texts that hold an example, longest first, and for each split the place of every example's text."""
     used = [np.unique(want.split.sentence) for want in wanted]
     texts = list(dict.fromkeys(want.split.texts[i] for want, those in zip(wanted, used, strict=True) for i in those))
@@ -135,11 +135,11 @@ def _characters(text: Text) -> int:
     return len(text) if isinstance(text, str) else sum(map(len, text)) + len(text) - 1
 
 
-def _job(encoder: Encoder, want: Wanted, layers: Sequence[int], rank: Ints, folder: Path) -> Job:
+def _job(encoder: Encoder, want: Target, layers: Sequence[int], rank: Ints, folder: Path) -> Job:
     drafts = {
         layer: Draft.open(
             folder / f"{want.key(layer)}.safetensors",
-            encoder.facts.width * VECTORS[want.task.unit],
+            encoder.info.width * VECTORS_PER_EXAMPLE[want.task.unit],
             y=want.split.y,
             labels=want.task.labels,
             provenance=replace(want.provenance, layer=layer),
@@ -159,7 +159,7 @@ def _fill(
     examples = [job.examples(*chunk)[0] for job in jobs]
     slots = _all_slots(jobs, aligned, *chunk)
     first_slot = np.cumsum(
-        [0, *(len(rows) * VECTORS[job.want.task.unit] for job, rows in zip(jobs, examples, strict=True))]
+        [0, *(len(rows) * VECTORS_PER_EXAMPLE[job.want.task.unit] for job, rows in zip(jobs, examples, strict=True))]
     )
     whole = len(aligned.windows) == chunk[1] - chunk[0]  # every text in one window, so every vector in one batch
     if not whole:
@@ -170,11 +170,11 @@ def _fill(
     for numbers, vectors in encoder.pooled(aligned, slots, layers, batch_tokens):
         for j, job in enumerate(jobs):
             part = slice(*np.searchsorted(numbers, first_slot[j : j + 2]))
-            per_example = VECTORS[job.want.task.unit]
+            per_example = VECTORS_PER_EXAMPLE[job.want.task.unit]
             place = numbers[part] - first_slot[j]
             rows = examples[j][place // per_example] * per_example + place % per_example
             for layer, draft in job.drafts.items():
-                X, found = draft.X.reshape(-1, encoder.facts.width), vectors[layers.index(layer)][part]
+                X, found = draft.X.reshape(-1, encoder.info.width), vectors[layers.index(layer)][part]
                 X[rows] = found if whole else X[rows] + found
             done += len(rows) // per_example
         yield done
@@ -186,7 +186,7 @@ def _all_slots(jobs: Sequence[Job], aligned: Aligned, start: int, stop: int) -> 
     for job in jobs:
         rows, text = job.examples(start, stop)
         want = job.want
-        part = locate(want.task.unit, want.split, aligned, cast("Pool", want.pool), examples=rows, text=text)
+        part = locate_examples(want.task.unit, want.split, aligned, cast("Pool", want.pool), examples=rows, text=text)
         parts.append(replace(part, slot=part.slot + first))
         first += part.n
     window, column, slot, weight = (
@@ -215,7 +215,7 @@ class Journal:
         self.waiting.append(chunk)
         if time.monotonic() - self.written >= SECONDS:
             self.digests += [_digest(self.jobs, *finished) for finished in self.waiting]
-            with replacing(self.path) as stream:
+            with atomic_write(self.path) as stream:
                 stream.write(json.dumps(self.digests).encode())
             self.waiting, self.written = [], time.monotonic()
 

@@ -23,9 +23,9 @@ from typing import Any
 import filelock
 import platformdirs
 
-from closerlook.encoders.source import Facts
+from closerlook.encoders.source import EncoderInfo
 from closerlook.errors import InputError, WorkError
-from closerlook.representations.atomic import PART, replacing
+from closerlook.representations.atomic import PART, atomic_write
 from closerlook.representations.draft import Draft
 from closerlook.representations.files import TornFileError, open_mapped, read_header
 from closerlook.representations.space import Provenance, Space
@@ -89,18 +89,18 @@ class Store:
             os.utime(path)
         return space
 
-    def facts(self, key: str) -> Facts | None:
+    def info(self, key: str) -> EncoderInfo | None:
         """What was remembered of an encoder, None if nothing or if the note is damaged."""
         try:
             note = json.loads(self._path("facts", key, ".json").read_bytes())
-            return Facts(**note["facts"]) if note["checksum"] == content_key(note["facts"]) else None
+            return EncoderInfo(**note["facts"]) if note["checksum"] == content_key(note["facts"]) else None
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
-    def remember(self, key: str, facts: Facts) -> None:
+    def remember(self, key: str, info: EncoderInfo) -> None:
         """Facts kept under that key, if the store may be written to."""
-        with suppress(WorkError), replacing(self._path("facts", key, ".json")) as stream:
-            stream.write(json.dumps({"facts": asdict(facts), "checksum": content_key(asdict(facts))}).encode())
+        with suppress(WorkError), atomic_write(self._path("facts", key, ".json")) as stream:
+            stream.write(json.dumps({"facts": asdict(info), "checksum": content_key(asdict(info))}).encode())
 
     @contextmanager
     def workspace(self, name: str) -> Iterator[Path]:

@@ -8,12 +8,12 @@ from closerlook.encoders.alignment import Aligned, Ints, Pool, Slots, cls_slots,
 from closerlook.errors import InputError
 from closerlook.tasks.task import Split, Unit
 
-VECTORS = {"token": 1, "pair": 2, "span": 1, "sentence": 1}
+VECTORS_PER_EXAMPLE = {"token": 1, "pair": 2, "span": 1, "sentence": 1}
 """How many pooled vectors make up one example; a pair is its head's, then its dependent's."""
 
 
-def locate(unit: Unit, split: Split, aligned: Aligned, pool: Pool, *, examples: Ints, text: Ints) -> Slots:
-    """The recipe of the examples' vectors, `VECTORS[unit]` slots each, in order.
+def locate_examples(unit: Unit, split: Split, aligned: Aligned, pool: Pool, *, examples: Ints, text: Ints) -> Slots:
+    """The recipe of the examples' vectors, `VECTORS_PER_EXAMPLE[unit]` slots each, in order.
 
     examples: (k,) rows of the split. text: (k,) which of the aligned texts each stands in.
     """
@@ -27,7 +27,7 @@ def locate(unit: Unit, split: Split, aligned: Aligned, pool: Pool, *, examples: 
         first, stop = aligned.word_first[head], aligned.word_stop[tail]
     lost = np.flatnonzero(first >= stop)
     if len(lost):
-        _refuse(split, int(examples[lost[0] // VECTORS[unit]]))
+        _refuse(split, int(examples[lost[0] // VECTORS_PER_EXAMPLE[unit]]))
     return range_slots(aligned, first, stop, pool)
 
 

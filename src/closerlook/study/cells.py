@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
-from closerlook.encoders.source import Facts, Source
+from closerlook.encoders.source import EncoderInfo, Source
 from closerlook.representations.extract import choose_layers
 from closerlook.representations.store import content_key
 from closerlook.study.plan import Plan
 from closerlook.tasks.catalogue import DATA
 from closerlook.tasks.task import Task
-from closerlook.tuning.settings import Settings
+from closerlook.tuning.settings import TuningSettings
 
 Kind = Literal["extract", "tune", "geometry", "classify", "compare", "paths", "panel", "nulls", "halves", "alike"]
 
@@ -23,7 +23,7 @@ FORMATS: dict[Kind, int] = {
 }
 """Go into the keys: raise that of a kind of cell when it would come out differently from the same inputs."""
 
-FROZEN = ""
+PRETRAINED = ""
 """Stands for the task of an encoder that was not fine-tuned."""
 
 
@@ -47,7 +47,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Place:
+class Position:
     """Where in the study a measurement stands; tuned_on is empty for an encoder as it came."""
 
     encoder: str
@@ -58,26 +58,26 @@ class Place:
     layer: int
     task: str
     split: str
-    last: bool
+    is_final: bool
     weights: str
 
 
 @dataclass(frozen=True)
-class Use:
+class Placement:
     """A cell's result at one place of the study; what: of a comparison, with what. other: the second encoder's name.
 
     along: the places of the snapshots, where the result has rows for each of them.
     """
 
     key: str
-    place: Place
+    place: Position
     what: str = ""
     other: str = ""
-    along: tuple[Place, ...] = ()
+    along: tuple[Position, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
-class Opened:
+class ResolvedPlan:
     """A plan with everything it names found and checked. settings: by encoder and task, those of the first seed.
 
     randoms: the same encoders with random weights, where they are wanted, by name. store: absolute. here: the folder
@@ -85,14 +85,14 @@ class Opened:
     """
 
     plan: Plan
-    encoders: dict[str, tuple[Source, Facts]]
-    randoms: dict[str, tuple[Source, Facts]]
+    encoders: dict[str, tuple[Source, EncoderInfo]]
+    randoms: dict[str, tuple[Source, EncoderInfo]]
     tasks: dict[str, Task]
-    settings: dict[tuple[str, str], Settings]
+    settings: dict[tuple[str, str], TuningSettings]
     store: str
     here: str
 
-    def found(self, encoder: str) -> tuple[Source, Facts]:
+    def found(self, encoder: str) -> tuple[Source, EncoderInfo]:
         """An encoder of the plan, or one of the random ones."""
         return self.encoders.get(encoder) or self.randoms[encoder]
 
@@ -100,24 +100,24 @@ class Opened:
 # ---- cells that make spaces ----
 
 
-def extract_cell(study: Opened, encoder: str) -> Cell:
+def extract_cell(study: ResolvedPlan, encoder: str) -> Cell:
     """The spaces of an encoder as it came, for all tasks; of a random one those that others are compared with."""
-    plan, (source, facts) = study.plan, study.found(encoder)
+    plan, (source, info) = study.plan, study.found(encoder)
     whole = encoder in study.encoders
     content = {
         "weights": source.fingerprint,
         "dtype": resolved_dtype(study, source),
-        "window": facts.window,
+        "window": info.window,
         "tasks": [task.content_hash for task in study.tasks.values()],
         "splits": plan.splits if whole else ["train"],
-        "layers": layers_of(plan, source, facts, ends=True) if whole else [facts.layers],
+        "layers": layers_of(plan, source, info, ends=True) if whole else [info.layers],
         "pool": plan.pool,
     }
     how = how_of(study) | {"encoder": encoder, "tasks": opened_as(study, study.tasks)}
     return Cell("extract", content, how, (), f"extract {source.name}", gpu=True)
 
 
-def tune_cell(study: Opened, encoder: str, task: str, seed: int) -> Cell:
+def tune_cell(study: ResolvedPlan, encoder: str, task: str, seed: int) -> Cell:
     """A fine-tuning, with the spaces of its snapshots."""
     plan, (source, _) = study.plan, study.encoders[encoder]
     settings = replace(study.settings[encoder, task], seed=seed)
@@ -135,7 +135,7 @@ def tune_cell(study: Opened, encoder: str, task: str, seed: int) -> Cell:
     return Cell("tune", content, how, (), f"tune {source.name} on {task_name(study, task)}, seed {seed}", gpu=True)
 
 
-def how_of(study: Opened) -> dict[str, Any]:
+def how_of(study: ResolvedPlan) -> dict[str, Any]:
     """Where and by what means every cell of a study is worked on."""
     plan = study.plan
     return {
@@ -147,7 +147,7 @@ def how_of(study: Opened) -> dict[str, Any]:
     }
 
 
-def opened_as(study: Opened, tasks: Iterable[str]) -> dict[str, str]:
+def opened_as(study: ResolvedPlan, tasks: Iterable[str]) -> dict[str, str]:
     """Tasks by name, and the content that whoever opens them must find."""
     return {task: study.tasks[task].content_hash for task in tasks}
 
@@ -157,39 +157,39 @@ def dtype_of(plan: Plan) -> str:
     return "auto" if plan.tuning is None else "float32"
 
 
-def layers_of(plan: Plan, source: Source, facts: Facts, *, ends: bool) -> list[int]:
+def layers_of(plan: Plan, source: Source, info: EncoderInfo, *, ends: bool) -> list[int]:
     """The layers looked at: at the start and the end of a fine-tuning, or in between."""
-    between = set(choose_layers(plan.snapshot_layers, facts.layers, source.name))
+    between = set(choose_layers(plan.snapshot_layers, info.layers, source.name))
     if not ends:
         return sorted(between)
-    return sorted(between | set(choose_layers(plan.layers, facts.layers, source.name)))
+    return sorted(between | set(choose_layers(plan.layers, info.layers, source.name)))
 
 
 # ---- names ----
 
 
-def encoder_name(study: Opened, encoder: str) -> str:
+def encoder_name(study: ResolvedPlan, encoder: str) -> str:
     """How an encoder is called in the table: by its short name, unless two share it."""
     names = [source.name for source, _ in study.encoders.values()]
     short = study.found(encoder)[0].name
     return encoder if names.count(short) > 1 else short
 
 
-def task_name(study: Opened, task: str) -> str:
+def task_name(study: ResolvedPlan, task: str) -> str:
     """How a task is called in the table: by its own name rather than its file's path, unless two share it."""
     names = [one.name for one in study.tasks.values()]
     short = study.tasks[task].name
     return task if names.count(short) > 1 else short
 
 
-def resolved_dtype(study: Opened, source: Source) -> str:
+def resolved_dtype(study: ResolvedPlan, source: Source) -> str:
     """The precision that the spaces of an encoder as it came are made in."""
     from closerlook.representations.extract import dtype_for
 
     return dtype_for(source, dtype_of(study.plan), study.plan.device)
 
 
-def titled(place: Place) -> str:
+def titled(place: Position) -> str:
     """One line for people: 'bert-tiny · tuned on pos · seed 0 · step 12 · layer 2 · pos/train'."""
     tuned = [f"tuned on {place.tuned_on}", f"seed {place.seed}", f"step {place.step}"] if place.tuned_on else []
     return " · ".join([place.encoder, *tuned, f"layer {place.layer}", f"{place.task}/{place.split}"])

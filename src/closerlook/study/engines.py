@@ -18,7 +18,7 @@ import psutil
 from closerlook.errors import InputError, WorkError
 from closerlook.geometry.kernels import count_threads
 from closerlook.study.cells import Cell
-from closerlook.study.work import Ended, attempt
+from closerlook.study.work import Outcome, attempt
 from closerlook.version import __version__
 
 SPARE = 0.8
@@ -36,11 +36,11 @@ class Engine(Protocol):
     name: str
     workers: int
 
-    def submit(self, cell: Cell, out: str) -> Future[Ended]:
+    def submit(self, cell: Cell, out: str) -> Future[Outcome]:
         """How the cell ended, once it has."""
 
-    def has_room(self, running: int, expected: int, held: int) -> bool:
-        """Whether a cell that may take `expected` bytes can start beside `running` others that may take `held`."""
+    def has_room(self, running: int, expected: int, reserved: int) -> bool:
+        """Whether a cell that may take `expected` bytes can start beside `running` others that may take `reserved`."""
 
     def close(self, *, now: bool = False) -> None:
         """Stop; now: without waiting for what runs."""
@@ -56,13 +56,13 @@ class Here:
 
     name, workers = "here", 1
 
-    def submit(self, cell: Cell, out: str) -> Future[Ended]:
+    def submit(self, cell: Cell, out: str) -> Future[Outcome]:
         """Done when this returns."""
-        future: Future[Ended] = Future()
+        future: Future[Outcome] = Future()
         future.set_result(attempt(cell, out, cores()))
         return future
 
-    def has_room(self, running: int, expected: int, held: int) -> bool:
+    def has_room(self, running: int, expected: int, reserved: int) -> bool:
         """One at a time."""
         return running == 0
 
@@ -85,7 +85,7 @@ class Processes:
             self.workers, mp_context=multiprocessing.get_context("spawn"), initializer=_settle_in
         )
 
-    def submit(self, cell: Cell, out: str) -> Future[Ended]:
+    def submit(self, cell: Cell, out: str) -> Future[Outcome]:
         """On the next process that is free; where processes have died, on new ones."""
         with _as_a_parent(self.threads):
             try:
@@ -95,7 +95,7 @@ class Processes:
                 self._pool = self._start()
                 return self._pool.submit(attempt, cell, out, self.threads)
 
-    def has_room(self, running: int, expected: int, held: int) -> bool:
+    def has_room(self, running: int, expected: int, reserved: int) -> bool:
         """A process, and memory beside what the others will still take; one cell always runs, however large."""
         if running == 0:
             return True
@@ -103,7 +103,7 @@ class Processes:
             return False
         taken = sum(_memory(pid) for pid in list(self._pool._processes or {}))
         free: int = psutil.virtual_memory().available
-        return expected + max(0, held - taken) <= SPARE * free
+        return expected + max(0, reserved - taken) <= SPARE * free
 
     def close(self, *, now: bool = False) -> None:
         """Stop the processes; now: kill them, since a result is written whole or not at all."""
@@ -190,11 +190,11 @@ class Dask:
         self._plain: Executor = self._client.get_executor(pure=False)
         self._gpu: Executor = self._client.get_executor(pure=False, resources={"GPU": 1}) if gpus else self._plain
 
-    def submit(self, cell: Cell, out: str) -> Future[Ended]:
+    def submit(self, cell: Cell, out: str) -> Future[Outcome]:
         """On a worker of the scheduler's choice."""
         return (self._gpu if cell.gpu else self._plain).submit(_on_a_worker, cell, out)
 
-    def has_room(self, running: int, expected: int, held: int) -> bool:
+    def has_room(self, running: int, expected: int, reserved: int) -> bool:
         """The scheduler looks after memory; workers of one thread are given the next cell before they ask for it."""
         return running < self._most
 
@@ -205,7 +205,7 @@ class Dask:
         self._client.close()
 
 
-def _on_a_worker(cell: Cell, out: str) -> Ended:
+def _on_a_worker(cell: Cell, out: str) -> Outcome:
     from distributed import get_worker
 
     return attempt(cell, out, get_worker().state.nthreads)

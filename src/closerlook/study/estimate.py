@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from closerlook.encoders.source import Facts
-from closerlook.representations.targets import VECTORS
-from closerlook.study.cells import Cell, Opened, layers_of
+from closerlook.encoders.source import EncoderInfo
+from closerlook.representations.targets import VECTORS_PER_EXAMPLE
+from closerlook.study.cells import Cell, ResolvedPlan, layers_of
 from closerlook.study.foresight import planned_steps
 from closerlook.tasks.task import Task
 
@@ -29,7 +29,7 @@ class Estimate:
     disk: int
 
 
-def estimate_cell(study: Opened, cell: Cell) -> Estimate:
+def estimate_cell(study: ResolvedPlan, cell: Cell) -> Estimate:
     """What one cell may cost."""
     if cell.kind == "extract":
         return _extract(study, cell)
@@ -66,11 +66,11 @@ def _of_a_space(kind: str, content: dict[str, Any], n: int, d: int, k: int) -> E
     return found
 
 
-def _shape(study: Opened, cell: Cell) -> tuple[int, int, int]:
+def _shape(study: ResolvedPlan, cell: Cell) -> tuple[int, int, int]:
     """Rows, columns and labels of the space that a cell measures."""
     (task,) = (study.tasks[name] for name in cell.how["task"])
-    _, facts = study.found(cell.how["encoder"])
-    return len(task.split(cell.how["split"])), facts.width * VECTORS[task.unit], len(task.labels)
+    _, info = study.found(cell.how["encoder"])
+    return len(task.split(cell.how["split"])), info.width * VECTORS_PER_EXAMPLE[task.unit], len(task.labels)
 
 
 @cache
@@ -81,33 +81,33 @@ def _tokens(task: Task, split: str) -> float:
 
 def _vector_bytes(opened: Task, splits: Sequence[str], width: int, layers: int) -> int:
     rows = sum(len(opened.split(split)) for split in splits)
-    return 4 * rows * width * VECTORS[opened.unit] * layers
+    return 4 * rows * width * VECTORS_PER_EXAMPLE[opened.unit] * layers
 
 
-def _extract(study: Opened, cell: Cell) -> Estimate:
-    _, facts = study.found(cell.how["encoder"])
+def _extract(study: ResolvedPlan, cell: Cell) -> Estimate:
+    _, info = study.found(cell.how["encoder"])
     splits = cell.content["splits"]
     tokens = sum(_tokens(task, split) for task in study.tasks.values() for split in splits)
     layers = len(cell.content["layers"])
-    disk = sum(_vector_bytes(task, splits, facts.width, layers) for task in study.tasks.values())
-    return Estimate(2 + 2 * tokens * _inner(facts) / FLOPS, BASE_BYTES + 8 * facts.parameters, disk)
+    disk = sum(_vector_bytes(task, splits, info.width, layers) for task in study.tasks.values())
+    return Estimate(2 + 2 * tokens * _inner(info) / FLOPS, BASE_BYTES + 8 * info.parameters, disk)
 
 
-def _tune(study: Opened, cell: Cell) -> Estimate:
+def _tune(study: ResolvedPlan, cell: Cell) -> Estimate:
     encoder, task, probes = cell.how["encoder"], study.tasks[cell.how["task"]], list(cell.how["probe"])
-    source, facts = study.encoders[encoder]
+    source, info = study.encoders[encoder]
     settings = study.settings[encoder, cell.how["task"]]
     steps = len(planned_steps(settings, task))
     probed = sum(_tokens(study.tasks[one], split) for one in probes for split in study.plan.splits)
-    between = len(layers_of(study.plan, source, facts, ends=False)) * (steps - 2) + 2 * len(settings.layers)
-    disk = sum(_vector_bytes(study.tasks[one], study.plan.splits, facts.width, between) for one in probes)
+    between = len(layers_of(study.plan, source, info, ends=False)) * (steps - 2) + 2 * len(settings.layers)
+    disk = sum(_vector_bytes(study.tasks[one], study.plan.splits, info.width, between) for one in probes)
     work = 6 * _tokens(task, "train") * settings.epochs + 2 * probed * steps
-    return Estimate(4 + work * _inner(facts) / FLOPS, BASE_BYTES + 24 * facts.parameters + 200_000_000, disk)
+    return Estimate(4 + work * _inner(info) / FLOPS, BASE_BYTES + 24 * info.parameters + 200_000_000, disk)
 
 
-def _inner(facts: Facts) -> float:
+def _inner(info: EncoderInfo) -> float:
     """Parameters that every token goes through: those of the layers, not of the embedding."""
-    return 12.0 * facts.layers * facts.width**2 + 1e5
+    return 12.0 * info.layers * info.width**2 + 1e5
 
 
 class Costs:
@@ -116,7 +116,7 @@ class Costs:
     Sums are kept by kind, so that asking costs the same however many cells there are.
     """
 
-    def __init__(self, study: Opened) -> None:
+    def __init__(self, study: ResolvedPlan) -> None:
         self.study = study
         self._known: dict[str, Estimate] = {}
         self._open: dict[str, float] = {}

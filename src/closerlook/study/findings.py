@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from closerlook.study.measures import CORRELATED
-from closerlook.study.readings import Reading, Results, Run, arrange, null_names
+from closerlook.study.readings import Reading, Results, Run, index_results, null_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +26,7 @@ MINIMUM = 3
 SHARE = 0.75
 """Share of answers from which a finding holds; below one minus it, it fails."""
 
-CHANCE = 0.05
+SIGNIFICANCE = 0.05
 """The p-value up to which two spaces are more alike than labels at random would make them."""
 
 OVERLAP = 0.5
@@ -68,7 +68,7 @@ class Finding:
 
 def judge(table: pd.DataFrame) -> list[Finding]:
     """The five findings of a study's table, in order."""
-    return judge_results(arrange(table))
+    return judge_results(index_results(table))
 
 
 def judge_results(results: Results) -> list[Finding]:
@@ -135,7 +135,7 @@ def _diverges(results: Results, run: Run) -> Answer:
     before, after = results.before(similarity, run.encoder, run.task), results.after(similarity, run)
     if before is None or after is None:
         return _without_similarity(results, run, "no similarity of train and test")
-    falls, harmed = after.value < before.value, is_harmed(results, run)
+    falls, harmed = after.value < before.value, loses_accuracy(results, run)
     told = f"similarity {'falls' if falls else 'does not fall'} from {before.value:.2f} to {after.value:.2f}"
     told += chance_told([run], results, similarity, " (chance gives {})")
     signs = frozenset({"falls"} if falls else ()) | frozenset({"harmed"} if harmed else ())
@@ -171,7 +171,7 @@ def _by_chance(results: Results, answers: Sequence[Answer], measure: str) -> str
     return chance_told([one.run for one in answers if one.holds is not None], results, measure, "; chance gives {}")
 
 
-def is_harmed(results: Results, run: Run) -> bool:
+def loses_accuracy(results: Results, run: Run) -> bool:
     """Whether accuracy falls by more than the standard deviations of both ends together."""
     found = [results.before(name, run.encoder, run.task) for name in ("accuracy", "accuracy_sd")]
     found += [results.after(name, run) for name in ("accuracy", "accuracy_sd")]
@@ -223,7 +223,7 @@ def _gathers(results: Results, run: Run) -> Answer:
 
 def _shuffled(results: Results, runs: Sequence[Run], told: str = "; {}") -> str:
     """Clusters at the end of those fine-tunings under shuffled labels and under true ones, of the same points."""
-    found = [[results.after(f"thinned_clusters{end}", run) for run in runs] for end in ("_null", "")]
+    found = [[results.after(f"subsampled_clusters{end}", run) for run in runs] for end in ("_null_mean", "")]
     shuffled, true = ([one.value for one in part if one is not None] for part in found)
     if not shuffled or not true:
         return ""
@@ -250,7 +250,7 @@ def move_apart(results: Results) -> Finding:
     sure = [counts for run in results.runs(own=True) if (counts := surely_moved(results, run)) is not None]
     if sure:
         up, down, tested = (sum(counts[at] for counts in sure) for at in range(3))
-        also += f"; {up} of {tested} labels surely gain distance and {down} lose it (Holm, p ≤ {CHANCE})"
+        also += f"; {up} of {tested} labels surely gain distance and {down} lose it (Holm, p ≤ {SIGNIFICANCE})"
     return _finding(
         3,
         "Clusters of different labels move apart",
@@ -275,17 +275,20 @@ def _moves(results: Results, run: Run) -> Answer:
 
 def moved_labels(results: Results, run: Run) -> tuple[int, int, int] | None:
     """Labels whose distance to the nearest other one grew, shrank, and stayed."""
-    up, down = results.after("labels_increased", run), results.after("labels_decreased", run)
+    up, down = results.after("n_labels_increased", run), results.after("n_labels_decreased", run)
     if up is None or down is None:
         return None
-    change = results.after("mean_distance_change", run)
+    change = results.after("mean_minimum_distance_change", run)
     total = int(up.value + down.value) if change is None or change.n is None else change.n
     return int(up.value), int(down.value), total - int(up.value + down.value)
 
 
 def surely_moved(results: Results, run: Run) -> tuple[int, int, int] | None:
     """Labels whose distance grew surely, shrank surely, and how many were tested; after Holm's correction."""
-    up, down = results.after("labels_surely_increased", run), results.after("labels_surely_decreased", run)
+    up, down = (
+        results.after("n_labels_significantly_increased", run),
+        results.after("n_labels_significantly_decreased", run),
+    )
     if up is None or down is None:
         return None
     return int(up.value), int(down.value), up.n or 0
@@ -369,7 +372,7 @@ def change_by_layer(results: Results) -> Finding:
         + _by_chance(results, answers, "similarity_original")
         + _random_weights(results),
         rule="For: the mean spatial similarity to the original encoder is lower over the upper half of the layers than "
-        f"over the lower half, and at the last layer the permutation test of that similarity gives p ≤ {CHANCE}. "
+        f"over the lower half, and at the last layer the permutation test of that similarity gives p ≤ {SIGNIFICANCE}. "
         "Layers where the similarity is not defined are left out; the middle one of an odd number is in neither half.",
         nothing=_too_few(answers) or "similarity to the original was not measured at two layers or more",
     )
@@ -382,10 +385,10 @@ def _changes(results: Results, run: Run) -> Answer:
     values = [one.value for _, one in sorted(found.items())]
     half = len(values) // 2
     more = sum(values[-half:]) < sum(values[:half])
-    p = results.after("similarity_p_original", run, layer=max(found))
-    if p is None or (p.n is not None and 1 / (p.n + 1) > CHANCE):
+    p = results.after("similarity_p_value_original", run, layer=max(found))
+    if p is None or (p.n is not None and 1 / (p.n + 1) > SIGNIFICANCE):
         return Answer(run, None, "too few relabellings to tell an arrangement that is kept from one by chance")
-    kept = p.value <= CHANCE
+    kept = p.value <= SIGNIFICANCE
     told = f"upper layers change {'more' if more else 'no more'}; the arrangement is {'kept' if kept else 'not kept'}"
     return Answer(run, more and kept, told, frozenset({"higher"} if more else ()) | frozenset({"kept"} if kept else ()))
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from closerlook.study.cells import Opened
-from closerlook.study.graph import Finished, Graph, Run, add_run, expand
+from closerlook.study.cells import ResolvedPlan
+from closerlook.study.graph import Graph, ResultLookup, Run, add_run, expand
 from closerlook.tasks.task import Task
 from closerlook.tuning.schedule import snapshot_steps
-from closerlook.tuning.settings import Settings
-from closerlook.tuning.tuned import Snapshot, Tuned
+from closerlook.tuning.settings import TuningSettings
+from closerlook.tuning.tuned import Snapshot, TuningResult
 
 DEV = ("dev", "validation", "valid")
 """Splits that early stopping looks at; without one it holds out a tenth of train, see `tuning.training`."""
 
 
-def foresee(study: Opened, finished: Finished) -> Graph:
+def foresee(study: ResolvedPlan, finished: ResultLookup) -> Graph:
     """The whole graph: each fine-tuning that is not finished is taken to end after all its epochs."""
     graph = expand(study, finished)
     for key, run in list(graph.waiting.items()):
@@ -24,14 +24,14 @@ def foresee(study: Opened, finished: Finished) -> Graph:
     return graph
 
 
-def foresee_run(study: Opened, key: str, run: Run) -> Graph:
+def foresee_run(study: ResolvedPlan, key: str, run: Run) -> Graph:
     """What one fine-tuning will bring. key: of its cell."""
     graph = Graph()
     add_run(study, graph, key, run, _imagined(study, key, run))
     return graph
 
 
-def planned_steps(settings: Settings, task: Task) -> list[int]:
+def planned_steps(settings: TuningSettings, task: Task) -> list[int]:
     """The steps at which a fine-tuning on that task will be looked at, unless it stops early."""
     texts = len(set(task.split("train").sentence.tolist()))
     if settings.early_stopping is not None and not any(split.name in DEV for split in task.splits):
@@ -42,18 +42,18 @@ def planned_steps(settings: Settings, task: Task) -> list[int]:
     return snapshot_steps(settings.snapshots, math.ceil(settings.epochs * per_epoch), per_epoch)
 
 
-def _imagined(study: Opened, key: str, run: Run) -> Tuned:
+def _imagined(study: ResolvedPlan, key: str, run: Run) -> TuningResult:
     """What a fine-tuning will leave, with names in the place of weights that do not exist yet."""
     encoder, name, seed = run
-    (source, facts), task = study.encoders[encoder], study.tasks[name]
+    (source, info), task = study.encoders[encoder], study.tasks[name]
     settings = replace(study.settings[encoder, name], seed=seed)
     steps = planned_steps(settings, task)
     weights = [source.fingerprint if step == 0 else f"{key}:{step}" for step in steps]
-    return Tuned(
+    return TuningResult(
         encoder=source.name,
         base=source.fingerprint,
-        facts=facts,
-        parameters=facts.parameters,
+        info=info,
+        parameters=info.parameters,
         task=task.name,
         task_hash=task.content_hash,
         settings=settings,

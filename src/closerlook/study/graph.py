@@ -7,15 +7,15 @@ from dataclasses import asdict, dataclass, field
 from itertools import combinations, product
 from typing import Any
 
-from closerlook.probes.training import Training
+from closerlook.probes.training import ProbeTraining
 from closerlook.representations.extract import choose_layers, space_key
 from closerlook.study.cells import (
-    FROZEN,
+    PRETRAINED,
     Cell,
     Kind,
-    Opened,
-    Place,
-    Use,
+    Placement,
+    Position,
+    ResolvedPlan,
     encoder_name,
     extract_cell,
     how_of,
@@ -27,7 +27,7 @@ from closerlook.study.cells import (
     tune_cell,
 )
 from closerlook.study.plan import Layers
-from closerlook.tuning.tuned import Snapshot, Tuned
+from closerlook.tuning.tuned import Snapshot, TuningResult
 
 MEASURED = {"clusters", "distances", "similarity", "centroids"}
 """What the cell that measures a space is for."""
@@ -45,7 +45,7 @@ class Graph:
     """
 
     cells: dict[str, Cell] = field(default_factory=dict)
-    uses: list[Use] = field(default_factory=list)
+    uses: list[Placement] = field(default_factory=list)
     waiting: dict[str, Run] = field(default_factory=dict)
     ends: dict[Run, _Measured] = field(default_factory=dict)
 
@@ -55,11 +55,11 @@ class Graph:
         return cell.key
 
 
-Finished = Callable[[str], dict[str, Any] | None]
+ResultLookup = Callable[[str], dict[str, Any] | None]
 """The result of the cell with that key, if it is there."""
 
 
-def expand(study: Opened, finished: Finished) -> Graph:
+def expand(study: ResolvedPlan, finished: ResultLookup) -> Graph:
     """Every cell of the study that can be named now; fine-tunings that are finished bring their snapshots' cells."""
     graph = Graph()
     bases = {encoder: _add_base(study, graph, encoder) for encoder in study.encoders}
@@ -77,9 +77,9 @@ def expand(study: Opened, finished: Finished) -> Graph:
     return graph
 
 
-def grow(study: Opened, graph: Graph, key: str, result: dict[str, Any]) -> None:
+def grow(study: ResolvedPlan, graph: Graph, key: str, result: dict[str, Any]) -> None:
     """Take in the cells that a finished fine-tuning brings."""
-    add_run(study, graph, key, graph.waiting.pop(key), Tuned.from_dict(result["payload"]["tuned"]))
+    add_run(study, graph, key, graph.waiting.pop(key), TuningResult.from_dict(result["payload"]["tuned"]))
 
 
 # ---- what is asked of spaces ----
@@ -89,7 +89,7 @@ def grow(study: Opened, graph: Graph, key: str, result: dict[str, Any]) -> None:
 class _Spaces:
     """The spaces of one encoder at one point of its training, and the cell that makes them."""
 
-    study: Opened
+    study: ResolvedPlan
     graph: Graph
     encoder: str
     weights: str
@@ -98,11 +98,11 @@ class _Spaces:
     tuned_on: str
     seed: int
     snapshot: Snapshot
-    last: bool
+    is_final: bool
 
-    def place(self, task: str, split: str, layer: int) -> Place:
+    def place(self, task: str, split: str, layer: int) -> Position:
         at = self.snapshot
-        return Place(
+        return Position(
             encoder_name(self.study, self.encoder),
             self.tuned_on,
             self.seed,
@@ -111,23 +111,23 @@ class _Spaces:
             layer,
             task_name(self.study, task),
             split,
-            self.last,
+            self.is_final,
             self.weights,
         )
 
     def space(self, task: str, split: str, layer: int) -> str:
-        _, facts = self.study.found(self.encoder)
+        _, info = self.study.found(self.encoder)
         opened = self.study.tasks[task]
-        return space_key(self.weights, self.dtype, facts, opened, split, pool=self.study.plan.pool, layer=layer)
+        return space_key(self.weights, self.dtype, info, opened, split, pool=self.study.plan.pool, layer=layer)
 
     def is_own(self, task: str) -> bool:
         """Whether the encoder is as it came, or was tuned on that task rather than another."""
-        return self.tuned_on in {FROZEN, task_name(self.study, task)}
+        return self.tuned_on in {PRETRAINED, task_name(self.study, task)}
 
     def chosen(self, layers: Layers) -> set[int]:
         """Those layers of the encoder."""
-        source, facts = self.study.found(self.encoder)
-        return set(choose_layers(layers, facts.layers, source.name))
+        source, info = self.study.found(self.encoder)
+        return set(choose_layers(layers, info.layers, source.name))
 
     def geometry(self, task: str, split: str, layer: int, *, whole: bool) -> str:
         """The key of the cell that measures a space; it is added, and used at the space's place.
@@ -146,7 +146,7 @@ class _Spaces:
         }
         cell = Cell("geometry", content, self.how(task, split), (self.maker,), f"measure {titled(place)}")
         if self.encoder in self.study.encoders:
-            self.graph.uses.append(Use(cell.key, place))
+            self.graph.uses.append(Placement(cell.key, place))
         return self.graph.add(cell)
 
     def how(self, task: str, split: str = "train") -> dict[str, Any]:
@@ -158,7 +158,7 @@ class _Spaces:
         place = self.place(task, "train", layer)
         content = {"space": self.space(task, "train", layer)} | content
         cell = Cell(kind, content, self.how(task), (self.maker,), f"{title} {titled(place)}")
-        self.graph.uses.append(Use(self.graph.add(cell), place))
+        self.graph.uses.append(Placement(self.graph.add(cell), place))
 
     def panel(self, task: str, layer: int) -> None:
         """Add the wider panel."""
@@ -186,11 +186,11 @@ class _Spaces:
             "test": self.space(task, split, layer),
             "sizes": [list(sizes) for sizes in asked.sizes],
             "seeds": asked.seeds,
-            "training": asdict(Training(max_rounds=asked.max_rounds, patience=asked.patience)),
+            "training": asdict(ProbeTraining(max_rounds=asked.max_rounds, patience=asked.patience)),
         }
         how = self.how(task)
         key = self.graph.add(Cell("classify", content, how, (self.maker,), f"classify {titled(place)}", gpu=True))
-        self.graph.uses.append(Use(key, place))
+        self.graph.uses.append(Placement(key, place))
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +203,7 @@ class _Measured:
     key: str
 
     @property
-    def place(self) -> Place:
+    def place(self) -> Position:
         return self.spaces.place(self.task, "train", self.layer)
 
     @property
@@ -211,7 +211,7 @@ class _Measured:
         return self.spaces.space(self.task, "train", self.layer)
 
 
-def _add_base(study: Opened, graph: Graph, encoder: str) -> dict[str, _Measured]:
+def _add_base(study: ResolvedPlan, graph: Graph, encoder: str) -> dict[str, _Measured]:
     """What is asked of an encoder as it came, on every task; its spaces at the last layer looked at."""
     spaces = _as_it_came(study, graph, encoder)
     layers = layers_of(study.plan, *study.encoders[encoder], ends=True)
@@ -224,15 +224,15 @@ def _add_base(study: Opened, graph: Graph, encoder: str) -> dict[str, _Measured]
     return ends
 
 
-def _as_it_came(study: Opened, graph: Graph, encoder: str) -> _Spaces:
+def _as_it_came(study: ResolvedPlan, graph: Graph, encoder: str) -> _Spaces:
     source, _ = study.found(encoder)
     start = Snapshot(0, 0.0, source.fingerprint, {}, {})
     maker = graph.add(extract_cell(study, encoder))
     dtype = resolved_dtype(study, source)
-    return _Spaces(study, graph, encoder, source.fingerprint, dtype, maker, FROZEN, 0, start, last=False)
+    return _Spaces(study, graph, encoder, source.fingerprint, dtype, maker, PRETRAINED, 0, start, is_final=False)
 
 
-def add_run(study: Opened, graph: Graph, key: str, run: Run, found: Tuned) -> None:
+def add_run(study: ResolvedPlan, graph: Graph, key: str, run: Run, found: TuningResult) -> None:
     """Add what is asked of a fine-tuning's snapshots, on the tuned task and others probed then. key: of its cell."""
     encoder, tuned_on, seed = run
     shown, final = task_name(study, tuned_on), found.snapshots[-1]
@@ -240,8 +240,8 @@ def add_run(study: Opened, graph: Graph, key: str, run: Run, found: Tuned) -> No
         _Spaces(study, graph, encoder, one.fingerprint, "float32", key, shown, seed, one, one is final)
         for one in found.snapshots
     ]
-    along = tuple(spaces.place(tuned_on, "", found.facts.layers) for spaces in points)
-    graph.uses.append(Use(key, along[-1], along=along))
+    along = tuple(spaces.place(tuned_on, "", found.info.layers) for spaces in points)
+    graph.uses.append(Placement(key, along[-1], along=along))
     for task in study.plan.probed(tuned_on):
         paths: dict[int, list[_Measured]] = {}
         for at, spaces in enumerate(points):
@@ -255,7 +255,7 @@ def add_run(study: Opened, graph: Graph, key: str, run: Run, found: Tuned) -> No
             _add_end(study, graph, run, paths[max(paths)][-1])
 
 
-def _add_end(study: Opened, graph: Graph, run: Run, end: _Measured) -> None:
+def _add_end(study: ResolvedPlan, graph: Graph, run: Run, end: _Measured) -> None:
     """Add what is asked of the end of a fine-tuning: beside other seeds' ends, and beside random weights."""
     _beside_random(end)
     graph.ends[run] = end
@@ -297,12 +297,12 @@ def _ask(spaces: _Spaces, task: str, layers: Sequence[int], *, whole: bool) -> d
     return measured
 
 
-def _compare(study: Opened, graph: Graph, pair: tuple[str, str], use: tuple[Place, str, str]) -> None:
+def _compare(study: ResolvedPlan, graph: Graph, pair: tuple[str, str], use: tuple[Position, str, str]) -> None:
     """Add a comparison of two measured spaces; use: its place, what is compared, and the second encoder's name."""
     asked, (place, what, other) = study.plan.geometry, use
     content = {"a": pair[0], "b": pair[1], "permutations": asked.permutations, "resamples": asked.resamples}
     cell = Cell("compare", content, {}, tuple(dict.fromkeys(pair)), f"compare {titled(place)} ({what})")
-    graph.uses.append(Use(graph.add(cell), place, what, other))
+    graph.uses.append(Placement(graph.add(cell), place, what, other))
 
 
 def _beside(a: _Measured, b: _Measured, what: str, other: str = "", *, points: bool = True) -> None:
@@ -317,7 +317,7 @@ def _beside(a: _Measured, b: _Measured, what: str, other: str = "", *, points: b
         content = {"a": b.space, "b": a.space, "neighbours": study.plan.panel.neighbours}
         makers = tuple(dict.fromkeys([a.spaces.maker, b.spaces.maker]))
         cell = Cell("alike", content, a.spaces.how(a.task), makers, f"align {titled(a.place)} ({what})")
-        graph.uses.append(Use(graph.add(cell), a.place, what, other))
+        graph.uses.append(Placement(graph.add(cell), a.place, what, other))
 
 
 def _beside_random(end: _Measured) -> None:
@@ -327,16 +327,16 @@ def _beside_random(end: _Measured) -> None:
     that of a fine-tuning would have to be made again.
     """
     study, name = end.spaces.study, f"random:{end.spaces.encoder}"
-    _, facts = study.found(end.spaces.encoder)
-    if name not in study.randoms or end.layer != facts.layers:
+    _, info = study.found(end.spaces.encoder)
+    if name not in study.randoms or end.layer != info.layers:
         return
     spaces = _as_it_came(study, end.spaces.graph, name)
-    key = spaces.geometry(end.task, "train", facts.layers, whole=False) if end.key else ""
-    other = _Measured(spaces, end.task, facts.layers, key)
+    key = spaces.geometry(end.task, "train", info.layers, whole=False) if end.key else ""
+    other = _Measured(spaces, end.task, info.layers, key)
     _beside(end, other, "random", encoder_name(study, name), points=not end.spaces.tuned_on)
 
 
-def _follow(study: Opened, graph: Graph, steps: list[_Measured]) -> None:
+def _follow(study: ResolvedPlan, graph: Graph, steps: list[_Measured]) -> None:
     """Add what is asked along a run, at one layer: each snapshot beside the start, and the paths of the centroids."""
     plan, start, end = study.plan, steps[0], steps[-1]
     if plan.compare.original:
@@ -348,4 +348,4 @@ def _follow(study: Opened, graph: Graph, steps: list[_Measured]) -> None:
         keys, along = [one.key for one in steps], tuple(one.place for one in steps)
         content = {"along": keys, "steps": [place.step for place in along]}
         cell = Cell("paths", content, {}, tuple(dict.fromkeys(keys)), f"paths {titled(along[-1])}")
-        graph.uses.append(Use(graph.add(cell), along[-1], along=along))
+        graph.uses.append(Placement(graph.add(cell), along[-1], along=along))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closerlook.geometry import (
-    Blocker,
+    BlockedMerge,
     Clustering,
     LabelDistances,
     Similarity,
@@ -24,9 +24,9 @@ from closerlook.geometry import (
     spatial_similarity,
 )
 from closerlook.geometry.distances import Statistic
-from closerlook.geometry.graded import largest_shares
+from closerlook.geometry.overlap import largest_cluster_shares
 from closerlook.geometry.resampling import (
-    Resampled,
+    ResampledDistances,
     adjust,
     bias,
     change_p_values,
@@ -38,7 +38,7 @@ from closerlook.geometry.resampling import (
 from closerlook.probes.grid import ProbeResult, deviation
 from closerlook.probes.training import Sizes
 from closerlook.representations.space import Space
-from closerlook.tuning.tuned import Tuned
+from closerlook.tuning.tuned import TuningResult
 
 Row = dict[str, Any]
 Floats = NDArray[np.float64]
@@ -49,7 +49,7 @@ BLOCKERS = 40
 CORRELATED = 3
 """Labels in common that a correlation of their distances needs; two have one distance."""
 
-CHANCE = 0.05
+SIGNIFICANCE = 0.05
 """The p-value up to which a label's change is marked, after the correction for many labels."""
 
 SHOWN = 3
@@ -90,24 +90,24 @@ def measure_space(
     found = cluster(space.X, space.label_names, tau=tau, threads=threads)
     rows = [
         row("n_points", space.n),
-        row("dimensions", space.d),
+        row("n_dimensions", space.d),
         row("n_labels", found.n_labels),
         row("n_clusters", found.n_clusters),
-        row("is_linear", float(found.is_linear)),
+        row("is_separable", float(found.is_separable)),
         row("n_conflicts", len(found.conflicts)),
         row("n_undecided", found.n_undecided),
-        row("radius", found.radius),
+        row("rms_radius", found.radius),
     ]
     clusters = np.bincount(found.cluster_codes, minlength=found.n_labels)
     points = np.bincount(found.cluster_codes[found.assignments], minlength=found.n_labels)
     for label, n_clusters, n in zip(found.labels, clusters, points, strict=True):
         rows.append(row("label_clusters", n_clusters, label=label, n=n))
-    shares = largest_shares(found)
-    rows += [row("largest_share", share, label=label) for label, share in shares.items()]
-    rows.append(row("mean_largest_share", float(np.mean(list(shares.values())))))
+    shares = largest_cluster_shares(found)
+    rows += [row("largest_cluster_share", share, label=label) for label, share in shares.items()]
+    rows.append(row("mean_largest_cluster_share", float(np.mean(list(shares.values())))))
     few = few_points(found.labels, points, space.d)
     rows += [row("few_points", points[found.labels.index(label)], label=label, text=why) for label, why in few.items()]
-    rows += [row("blocker", None, **told) for told in _refusals(found, space, context)]
+    rows += [row("blocked_merge", None, **told) for told in _refusals(found, space, context)]
     payload: dict[str, Any] = {"centroids": _centroids(space, found), "labels": list(found.labels)}
     if distances and found.n_labels > 1:
         how: dict[str, Any] = {"min_points": min_points, "threads": threads}
@@ -133,7 +133,7 @@ def _read_centroids(kept: dict[str, Any]) -> dict[str | int, Floats]:
     return dict(zip(kept["labels"], means.astype(np.float64), strict=True))
 
 
-def _distance_rows(apart: LabelDistances, drawn: Resampled) -> list[Row]:
+def _distance_rows(apart: LabelDistances, drawn: ResampledDistances) -> list[Row]:
     unit = apart.radius or 1.0
     rows, minimum = [], drawn.minimum()
     for at, (label, nearest, distance) in enumerate(apart.nearest()):
@@ -141,7 +141,7 @@ def _distance_rows(apart: LabelDistances, drawn: Resampled) -> list[Row]:
         rows.append(row("minimum_distance", distance, label=label, other=nearest, **sure))
         rows.append(row("relative_minimum_distance", distance / unit, label=label, other=nearest))
         for there in range(at + 1, len(apart.labels)):
-            rows.append(row("distance", apart.values[at, there], label=label, other=apart.labels[there]))
+            rows.append(row("label_distance", apart.values[at, there], label=label, other=apart.labels[there]))
     mean = apart.mean_minimum()
     if math.isfinite(mean):
         replicates = drawn.mean_minimum()
@@ -149,7 +149,7 @@ def _distance_rows(apart: LabelDistances, drawn: Resampled) -> list[Row]:
         if drawn.resamples:
             rows.append(row("mean_minimum_distance_bias", bias(mean, replicates), n=drawn.resamples))
         rows.append(row("mean_relative_minimum_distance", mean / unit))
-    rows += [row("left_out_clusters", n, label=label) for label, n in apart.left_out.items()]
+    rows += [row("n_excluded_clusters", n, label=label) for label, n in apart.excluded.items()]
     return rows
 
 
@@ -163,20 +163,20 @@ DIGITS = 6
 """Significant digits kept of replicates: they say how far values spread, and are many."""
 
 
-def _upper(drawn: Resampled) -> list[list[float | None]]:
+def _upper(drawn: ResampledDistances) -> list[list[float | None]]:
     """For each replicate the distances of the pairs i < j."""
     i, j = np.triu_indices(len(drawn.labels), 1)
     return [[_plain(float(f"{value:.{DIGITS}g}")) for value in one] for one in drawn.values[:, i, j]]
 
 
-def _replicates(kept: dict[str, Any]) -> Resampled:
+def _replicates(kept: dict[str, Any]) -> ResampledDistances:
     """What `_upper` kept."""
     labels = tuple(kept["labels"])
     given = kept["distances"]["replicates"]
     values = np.zeros((len(given), len(labels), len(labels)))
     i, j = np.triu_indices(len(labels), 1)
     values[:, i, j] = values[:, j, i] = np.array(given, dtype=float).reshape(len(given), len(i))
-    return Resampled(labels, values, "mean", 1, 0)
+    return ResampledDistances(labels, values, "mean", 1, 0)
 
 
 def _kept(apart: LabelDistances) -> dict[str, Any]:
@@ -193,10 +193,10 @@ def _refusals(found: Clustering, space: Space, context: Sequence[str]) -> list[d
         for pair in combinations(np.flatnonzero(found.cluster_codes == code).tolist(), 2)
     )
     largest = heapq.nlargest(BLOCKERS, pairs, key=lambda pair: (min(sizes[list(pair)]), max(sizes[list(pair)])))
-    return [_told(found.blocker(*pair), found, space, context) for pair in largest]
+    return [_told(found.blocked_merge(*pair), found, space, context) for pair in largest]
 
 
-def _told(blocker: Blocker, found: Clustering, space: Space, context: Sequence[str]) -> dict[str, Any]:
+def _told(blocker: BlockedMerge, found: Clustering, space: Space, context: Sequence[str]) -> dict[str, Any]:
     labels, sizes = found.cluster_labels, found.sizes
 
     def points(rows: NDArray[np.int64], weights: Floats) -> list[dict[str, Any]]:
@@ -215,15 +215,15 @@ def _told(blocker: Blocker, found: Clustering, space: Space, context: Sequence[s
     text = {
         "clusters": [blocker.first, blocker.second],
         "sizes": [int(sizes[blocker.first]), int(sizes[blocker.second])],
-        "blocker": blocker.blocker,
-        "blocker_size": int(sizes[blocker.blocker]),
+        "blocker": blocker.blocking,
+        "blocker_size": int(sizes[blocker.blocking]),
         "decided": blocker.decided,
         "points": points(blocker.rows, blocker.weights),
-        "blocker_points": points(blocker.blocker_rows, blocker.blocker_weights),
+        "blocker_points": points(blocker.blocking_rows, blocker.blocking_weights),
     }
     return {
         "label": labels[blocker.first],
-        "other": labels[blocker.blocker],
+        "other": labels[blocker.blocking],
         "text": json.dumps(text, ensure_ascii=False),
         "n": int(sizes[blocker.first] + sizes[blocker.second]),
     }
@@ -242,22 +242,24 @@ def compare_spaces(a: dict[str, Any], b: dict[str, Any], *, permutations: int, r
         found = spatial_similarity(_Table(a), _Table(b), permutations=permutations, resamples=resamples)
         rows = _similarity_rows(found) + _similarity_over_examples(found.pearson, _replicates(a), _replicates(b))
     changes = [(label, after[label] - before[label]) for label in shared]
-    rows += [row("distance_change", change, label=label) for label, change in changes]
+    rows += [row("minimum_distance_change", change, label=label) for label, change in changes]
     rows += _change_tests(a, b, dict(changes))
     if changes:
-        rows.append(row("labels_increased", sum(change > 0 for _, change in changes)))
-        rows.append(row("labels_decreased", sum(change < 0 for _, change in changes)))
-        rows.append(row("mean_distance_change", float(np.mean([change for _, change in changes])), n=len(changes)))
+        rows.append(row("n_labels_increased", sum(change > 0 for _, change in changes)))
+        rows.append(row("n_labels_decreased", sum(change < 0 for _, change in changes)))
+        rows.append(
+            row("mean_minimum_distance_change", float(np.mean([change for _, change in changes])), n=len(changes))
+        )
     return rows
 
 
-def _similarity_over_examples(value: float, a: Resampled, b: Resampled) -> list[Row]:
+def _similarity_over_examples(value: float, a: ResampledDistances, b: ResampledDistances) -> list[Row]:
     """The interval of a similarity over examples drawn again, where both spaces have replicates."""
     if not a.resamples or a.resamples != b.resamples:
         return []
     drawn = resample_similarity(a, b)
     sure = _bounds(value, drawn, within=(-1.0, 1.0))
-    return [row("similarity_examples", value, n=a.resamples, **sure)] if sure else []
+    return [row("similarity_over_examples", value, n=a.resamples, **sure)] if sure else []
 
 
 def _change_tests(a: dict[str, Any], b: dict[str, Any], changes: dict[str | int, float]) -> list[Row]:
@@ -268,15 +270,15 @@ def _change_tests(a: dict[str, Any], b: dict[str, Any], changes: dict[str | int,
     seen = np.array([changes.get(label, math.nan) for label in before.labels])
     adjusted = adjust(change_p_values(before, after, seen))
     rows = [
-        row("distance_change_p", p, label=label, n=before.resamples, text="Holm")
+        row("minimum_distance_change_p_value", p, label=label, n=before.resamples, text="Holm")
         for label, p in zip(before.labels, adjusted, strict=True)
         if math.isfinite(p)
     ]
-    marked = [np.sign(seen[at]) for at, p in enumerate(adjusted) if p <= CHANCE]
+    marked = [np.sign(seen[at]) for at, p in enumerate(adjusted) if p <= SIGNIFICANCE]
     return [
         *rows,
-        row("labels_surely_increased", sum(sign > 0 for sign in marked), n=len(rows)),
-        row("labels_surely_decreased", sum(sign < 0 for sign in marked), n=len(rows)),
+        row("n_labels_significantly_increased", sum(sign > 0 for sign in marked), n=len(rows)),
+        row("n_labels_significantly_decreased", sum(sign < 0 for sign in marked), n=len(rows)),
     ]
 
 
@@ -294,14 +296,14 @@ def _similarity_rows(found: Similarity) -> list[Row]:
             ("similarity_spearman", found.spearman, found.spearman_interval),
         )
     ]
-    rows.append(row("similarity_p", found.p_value, n=found.permutations))
+    rows.append(row("similarity_p_value", found.p_value, n=found.permutations))
     if math.isfinite(found.null_deviation):
-        rows.append(row("similarity_null", found.null_mean, n=found.permutations))
+        rows.append(row("similarity_null_mean", found.null_mean, n=found.permutations))
         rows.append(row("similarity_null_sd", found.null_deviation, n=found.permutations))
-    rows.append(row("similarity_separable", None if found.separable is None else float(found.separable)))
-    left_out = {"left_out": [*found.left_out_a, *found.left_out_b], "undefined": list(found.undefined)}
-    if any(left_out.values()):
-        rows.append(row("similarity_left_out", len(left_out["left_out"]), text=json.dumps(left_out)))
+    rows.append(row("similarity_both_separable", None if found.separable is None else float(found.separable)))
+    excluded = {"excluded": [*found.excluded_a, *found.excluded_b], "undefined": list(found.undefined)}
+    if any(excluded.values()):
+        rows.append(row("similarity_excluded_labels", len(excluded["excluded"]), text=json.dumps(excluded)))
     return rows
 
 
@@ -339,13 +341,13 @@ def follow_centroids(kept: Sequence[dict[str, Any]], steps: Sequence[int]) -> li
     flat = paths.reshape(-1, paths.shape[-1])
     centre = flat.mean(axis=0)
     basis, explained = _components(flat - centre)
-    rows = [row(f"paths_explained_{axis}", explained[at]) for at, axis in enumerate("xy")]
+    rows = [row(f"path_explained_variance_{axis}", explained[at]) for at, axis in enumerate("xy")]
     for step, points in zip(steps, (paths - centre) @ basis.T, strict=True):
         for label, point in zip(labels, points, strict=True):
             rows += [row(f"centroid_{axis}", point[at], label=label, step=step) for at, axis in enumerate("xy")]
     shifts = paths[-1] - paths[0]
     basis, explained = _components(shifts)
-    rows += [row(f"shifts_explained_{axis}", explained[at]) for at, axis in enumerate("xy")]
+    rows += [row(f"shift_explained_variance_{axis}", explained[at]) for at, axis in enumerate("xy")]
     for label, shift in zip(labels, shifts, strict=True):
         rows += [row(f"shift_{axis}", shift @ basis[at], label=label) for at, axis in enumerate("xy")]
         rows.append(row("shift_length", float(np.linalg.norm(shift)), label=label))
@@ -378,7 +380,7 @@ def classifier_rows(result: ProbeResult) -> list[Row]:
         row("macro_f1", float(result.macro_f1.mean()), n=result.n_test),
         row("macro_f1_sd", deviation(result.macro_f1), n=len(accuracy)),
         row("majority_accuracy", result.majority, n=result.n_test),
-        row("unseen_labels", len(result.unseen)),
+        row("n_unseen_labels", len(result.unseen)),
     ]
     for one in result.table():
         rows.append(row("grid_accuracy", one["accuracy"], text=_named(one["sizes"])))
@@ -402,7 +404,7 @@ def _interval(values: Floats) -> tuple[float | None, float | None]:
     return float(values.mean()) - half, float(values.mean()) + half
 
 
-def tuning_rows(run: Tuned) -> list[Row]:
+def tuning_rows(run: TuningResult) -> list[Row]:
     """The rows of a fine-tuning: how its own head does at each snapshot."""
     return [
         row(f"head_{what}", value, split=split, step=one.step, epoch=one.epoch)

@@ -8,17 +8,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from closerlook.encoders.source import Facts, Source, resolve
+from closerlook.encoders.source import EncoderInfo, Source, resolve
 from closerlook.errors import CloserLookError, InputError
-from closerlook.representations.extract import choose_layers, choose_pool, facts_of
+from closerlook.representations.extract import choose_layers, choose_pool, encoder_info
 from closerlook.representations.store import Store
-from closerlook.study.cells import Opened, layers_of
+from closerlook.study.cells import ResolvedPlan, layers_of
 from closerlook.study.foresight import planned_steps
 from closerlook.study.plan import Plan, PlanError, make_plan, read_plan
-from closerlook.tasks import open_task
+from closerlook.tasks import load_task
 from closerlook.tasks.task import Task
 from closerlook.tuning.finetune import check_trainable
-from closerlook.tuning.settings import Asked, Settings
+from closerlook.tuning.settings import Asked, TuningSettings
 
 T = TypeVar("T")
 
@@ -37,29 +37,29 @@ class _Problems:
             return None
 
 
-def open_source(plan: Plan | dict[str, Any] | str | Path, store: str | Path, **changes: Any) -> Opened:
+def resolve_source(plan: Plan | dict[str, Any] | str | Path, store: str | Path, **changes: Any) -> ResolvedPlan:
     """A plan, its entries, or that in a file or preset, opened. changes: what replaces entries. Nothing is written."""
     try:
         if isinstance(plan, Plan):
-            return open_plan(plan, store)
+            return resolve_plan(plan, store)
         if isinstance(plan, dict):
-            return open_plan(make_plan(plan, **changes), store)
-        return open_plan(read_plan(plan, **changes), store, f"plan {plan}")
+            return resolve_plan(make_plan(plan, **changes), store)
+        return resolve_plan(read_plan(plan, **changes), store, f"plan {plan}")
     except PlanError as error:
         if error.rest is None:
             raise
-        open_plan(error.rest, store, error.source, error.problems)
+        resolve_plan(error.rest, store, error.source, error.problems)
         raise
 
 
-def open_plan(plan: Plan, store: str | Path, source: str = "the plan", known: Sequence[str] = ()) -> Opened:
+def resolve_plan(plan: Plan, store: str | Path, source: str = "the plan", known: Sequence[str] = ()) -> ResolvedPlan:
     """The plan with all that it names; one PlanError names everything that cannot be used.
 
     known: problems that were found in it before.
     """
     problems = _Problems(known)
     kept = Store(store)
-    encoders: dict[str, tuple[Source, Facts]] = {}
+    encoders: dict[str, tuple[Source, EncoderInfo]] = {}
     for name in plan.encoders:
         found = problems.catch(partial(_encoder, name, plan, kept))
         if found is not None:
@@ -79,7 +79,7 @@ def open_plan(plan: Plan, store: str | Path, source: str = "the plan", known: Se
     if problems.lines:
         raise PlanError(source, problems.lines)
     randoms = {f"random:{name}": _random(name, plan, kept) for name in encoders if _wants_random(name, plan)}
-    return Opened(plan, encoders, randoms, tasks, settings, str(kept.root), os.getcwd())
+    return ResolvedPlan(plan, encoders, randoms, tasks, settings, str(kept.root), os.getcwd())
 
 
 def _same(contents: Sequence[str], names: Iterable[str]) -> str:
@@ -93,28 +93,28 @@ def _wants_random(name: str, plan: Plan) -> bool:
     return wanted and not name.startswith("random:") and f"random:{name}" not in plan.encoders
 
 
-def _random(name: str, plan: Plan, store: Store) -> tuple[Source, Facts]:
+def _random(name: str, plan: Plan, store: Store) -> tuple[Source, EncoderInfo]:
     source = resolve(f"random:{name}")
-    return source, facts_of(source, store, device=plan.device)
+    return source, encoder_info(source, store, device=plan.device)
 
 
-def _encoder(name: str, plan: Plan, store: Store) -> tuple[Source, Facts]:
+def _encoder(name: str, plan: Plan, store: Store) -> tuple[Source, EncoderInfo]:
     source = resolve(name)
-    facts = facts_of(source, store, device=plan.device)
+    info = encoder_info(source, store, device=plan.device)
     parts = (plan.classifier, plan.panel, plan.nulls, plan.uncertainty, plan.halves)
     for layers in (plan.layers, plan.snapshot_layers, *(part.layers for part in parts)):
-        choose_layers(layers, facts.layers, source.name)
-    looked_at = layers_of(plan, source, facts, ends=True)
-    unseen = set(choose_layers(plan.classifier.layers, facts.layers, source.name)) - set(looked_at)
+        choose_layers(layers, info.layers, source.name)
+    looked_at = layers_of(plan, source, info, ends=True)
+    unseen = set(choose_layers(plan.classifier.layers, info.layers, source.name)) - set(looked_at)
     if unseen and "classifier" in plan.measures:
         raise InputError(
             f"the classifier asks for layer {min(unseen)} of {source.name}; layers and snapshot_layers hold {looked_at}"
         )
-    return source, facts
+    return source, info
 
 
 def _task(name: str, plan: Plan) -> Task:
-    task = open_task(name, plan.data)
+    task = load_task(name, plan.data)
     there = [split.name for split in task.splits]
     missing = [split for split in plan.splits if split not in there]
     if missing:
@@ -126,21 +126,21 @@ def _task(name: str, plan: Plan) -> Task:
 
 
 def _all_settings(
-    plan: Plan, encoders: dict[str, tuple[Source, Facts]], tasks: dict[str, Task], problems: _Problems
-) -> dict[tuple[str, str], Settings]:
+    plan: Plan, encoders: dict[str, tuple[Source, EncoderInfo]], tasks: dict[str, Task], problems: _Problems
+) -> dict[tuple[str, str], TuningSettings]:
     """How each encoder is tuned on each task, the defaults for its size filled in."""
-    settings: dict[tuple[str, str], Settings] = {}
-    for encoder, (source, facts) in encoders.items():
+    settings: dict[tuple[str, str], TuningSettings] = {}
+    for encoder, (source, info) in encoders.items():
         for name, task in tasks.items():
-            problems.catch(partial(choose_pool, plan.pool, task.unit, has_cls=facts.has_cls))
+            problems.catch(partial(choose_pool, plan.pool, task.unit, has_cls=info.has_cls))
             if plan.tuning is None:
                 continue
             probes = {other: tasks[other].content_hash for other in plan.probed(name) if other in tasks}
             layers = {
-                "layers": layers_of(plan, source, facts, ends=True),
-                "between": layers_of(plan, source, facts, ends=False),
+                "layers": layers_of(plan, source, info, ends=True),
+                "between": layers_of(plan, source, info, ends=False),
             }
-            found = problems.catch(partial(_settings, plan, task, facts.parameters, probes, layers))
+            found = problems.catch(partial(_settings, plan, task, info.parameters, probes, layers))
             if found is not None:
                 settings[encoder, name] = found
     return settings
@@ -148,7 +148,7 @@ def _all_settings(
 
 def _settings(
     plan: Plan, task: Task, parameters: int, probes: dict[str, str], layers: dict[str, list[int]]
-) -> Settings:
+) -> TuningSettings:
     assert plan.tuning is not None  # noqa: S101 - for mypy
     check_trainable(task)
     asked = Asked(seed=plan.seeds[0], snapshots=plan.snapshots, **plan.tuning.model_dump())

@@ -12,10 +12,10 @@ import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from closerlook.errors import InputError
-from closerlook.geometry.alike import NEIGHBOURS
 from closerlook.geometry.nulls import POINTS as NULL_POINTS
+from closerlook.geometry.point_similarity import NEIGHBOURS
 from closerlook.probes.grid import GRID, SEEDS, check_sizes
-from closerlook.probes.training import Sizes, Training
+from closerlook.probes.training import ProbeTraining, Sizes
 from closerlook.tuning.schedule import read_snapshots
 from closerlook.tuning.settings import WARMUP, WEIGHT_DECAY
 
@@ -94,8 +94,8 @@ class Classifier(_Part):
     seeds: int = Field(SEEDS, ge=1)
     at: Literal["ends", "all"] = "ends"
     layers: Layers = "last"
-    max_rounds: int = Field(Training.max_rounds, ge=1)
-    patience: int = Field(Training.patience, ge=1)
+    max_rounds: int = Field(ProbeTraining.max_rounds, ge=1)
+    patience: int = Field(ProbeTraining.patience, ge=1)
 
 
 class Geometry(_Part):

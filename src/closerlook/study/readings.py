@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from closerlook.study.cells import FROZEN
+from closerlook.study.cells import PRETRAINED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,13 +84,13 @@ class Results:
     def before(self, measure: str, encoder: str, task: str, **place: Any) -> Reading | None:
         """A measure of the encoder as it came; where that cell is missing, of a fine-tuning's step 0."""
         rows = self.at(measure, encoder, task, **place)
-        frozen = rows["tuned_on"].to_numpy() == FROZEN
+        frozen = rows["tuned_on"].to_numpy() == PRETRAINED
         return _first(rows, frozen if frozen.any() else rows["step"].to_numpy() == 0)
 
     def after(self, measure: str, run: Run, **place: Any) -> Reading | None:
         """A measure at the end of a fine-tuning."""
         rows = self.at(measure, run.encoder, run.task, **place)
-        tuned, seed, last = (rows[name].to_numpy() for name in ("tuned_on", "seed", "last"))
+        tuned, seed, last = (rows[name].to_numpy() for name in ("tuned_on", "seed", "is_final"))
         return _first(rows, (tuned == run.tuned_on) & (seed == run.seed) & last)
 
     def beside(self, measure: str, encoder: str, task: str, *, tuned: bool) -> list[Reading]:
@@ -103,7 +103,7 @@ class Results:
         mine = (rows.encoder == encoder) & (rows.layer == self.last_layer(encoder))
         if measure.endswith("_encoder"):
             mine |= rows.other == encoder
-        state = (rows.tuned_on == task) & rows["last"] if tuned else rows.tuned_on == FROZEN
+        state = (rows.tuned_on == task) & rows["is_final"] if tuned else rows.tuned_on == PRETRAINED
         there = rows[mine & state & (rows.task == task) & (rows.split == "train")]
         return [_reading(there, at) for at in range(len(there)) if not math.isnan(there["value"].iloc[at])]
 
@@ -127,7 +127,7 @@ class Results:
 
 
 ON_TEST = {
-    *("accuracy", "accuracy_sd", "macro_f1", "majority_accuracy", "label_accuracy", "unseen_labels"),
+    *("accuracy", "accuracy_sd", "macro_f1", "majority_accuracy", "label_accuracy", "n_unseen_labels"),
     "head_accuracy",
 }
 """Measures that stand at the split they were tested on."""
@@ -137,12 +137,12 @@ AT_LAYERS = [
     "accuracy",
     "similarity_original",
     "participation_ratio",
-    "separable_ratio",
+    "separable_pairs_n_over_2d",
     "similarity_halves",
 ]
 """One of each kind of measure that says which layers of which encoders were looked at."""
 
-SHUFFLED = {"n_clusters": "thinned_clusters", "mean_minimum_distance": "thinned_mean_minimum_distance"}
+SUBSAMPLED = {"n_clusters": "subsampled_clusters", "mean_minimum_distance": "subsampled_mean_minimum_distance"}
 """Measures that are taken again on fewer points, with true and with shuffled labels."""
 
 
@@ -150,16 +150,16 @@ def null_names(measure: str) -> tuple[str, str]:
     """Under which names the mean and the deviation of a measure by chance stand.
 
     >>> null_names("similarity_train_test"), null_names("n_clusters")[0]
-    (('similarity_null_train_test', 'similarity_null_sd_train_test'), 'thinned_clusters_null')
+    (('similarity_null_mean_train_test', 'similarity_null_sd_train_test'), 'subsampled_clusters_null_mean')
     """
     kind, _, what = measure.partition("_")
     if kind == "similarity":
-        return f"similarity_null_{what}", f"similarity_null_sd_{what}"
-    name = SHUFFLED.get(measure, measure)
-    return f"{name}_null", f"{name}_null_sd"
+        return f"similarity_null_mean_{what}", f"similarity_null_sd_{what}"
+    name = SUBSAMPLED.get(measure, measure)
+    return f"{name}_null_mean", f"{name}_null_sd"
 
 
-def arrange(table: pd.DataFrame, manifest: dict[str, Any] | None = None) -> Results:
+def index_results(table: pd.DataFrame, manifest: dict[str, Any] | None = None) -> Results:
     """The table of a study, ready to be read."""
     import pandas as pd
 
@@ -190,7 +190,7 @@ def arrange(table: pd.DataFrame, manifest: dict[str, Any] | None = None) -> Resu
 
 def _runs(measured: pd.DataFrame, encoders: tuple[str, ...], tasks: tuple[str, ...]) -> tuple[Run, ...]:
     """Every fine-tuning with the task it was looked at on, in the study's order."""
-    ended = measured[(measured.tuned_on != FROZEN) & measured["last"] & (measured.task != "")]
+    ended = measured[(measured.tuned_on != PRETRAINED) & measured["is_final"] & (measured.task != "")]
     columns = ["encoder", "tuned_on", "seed", "task"]
     found = [Run(e, t, int(s), k) for e, t, s, k in ended[columns].drop_duplicates().to_numpy()]
     task = tasks.index
@@ -218,9 +218,11 @@ def _first(rows: pd.DataFrame, wanted: NDArray[np.bool_]) -> Reading | None:
 def _reading(rows: pd.DataFrame, at: int) -> Reading:
     value, low, high, text = (rows[name].to_numpy()[at] for name in ("value", "ci_low", "ci_high", "text"))
     counted = rows["n"].array
-    return Reading(float(value), given(low), given(high), None if counted.isna()[at] else int(counted[at]), str(text))
+    return Reading(
+        float(value), none_if_nan(low), none_if_nan(high), None if counted.isna()[at] else int(counted[at]), str(text)
+    )
 
 
-def given(value: float) -> float | None:
+def none_if_nan(value: float) -> float | None:
     """The number, or None for NaN."""
     return None if math.isnan(value) else float(value)

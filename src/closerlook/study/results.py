@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from closerlook.errors import InputError
-from closerlook.representations.atomic import replacing
-from closerlook.study.cells import Opened, Use
+from closerlook.representations.atomic import atomic_write
+from closerlook.study import renamed
+from closerlook.study.cells import Placement, ResolvedPlan
 from closerlook.study.graph import Graph
 from closerlook.study.work import read_result
 from closerlook.version import __version__
@@ -20,7 +21,7 @@ from closerlook.version import __version__
 if TYPE_CHECKING:
     import pandas as pd
 
-    from closerlook.study.run import State
+    from closerlook.study.run import StudyState
 
 TABLE, CSV, MANIFEST = "results.parquet", "results.csv", "manifest.json"
 
@@ -31,7 +32,7 @@ COLUMNS: dict[str, str] = {
     "seed": "int64",
     "step": "int64",
     "epoch": "float64",
-    "last": "bool",
+    "is_final": "bool",
     "layer": "int64",
     "task": "string",
     "split": "string",
@@ -52,24 +53,24 @@ COLUMNS: dict[str, str] = {
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "scikit-learn", "accelerate", "pandas", "pyarrow")
 
 
-def write_results(study: Opened, out: Path, state: State, seconds: float) -> Path:
+def write_results(study: ResolvedPlan, out: Path, state: StudyState, seconds: float) -> Path:
     """The table's path; it, the same as CSV and the manifest are each written whole."""
     table, cells = make_table(study, out, state.graph)
-    with replacing(out / TABLE) as stream:
+    with atomic_write(out / TABLE) as stream:
         table.to_parquet(stream, index=False)
-    with replacing(out / CSV) as stream:
+    with atomic_write(out / CSV) as stream:
         table.to_csv(stream, index=False, encoding="utf-8")
-    with replacing(out / MANIFEST) as stream:
+    with atomic_write(out / MANIFEST) as stream:
         told = make_manifest(study, state, cells, seconds)
         stream.write(json.dumps(told, ensure_ascii=False, indent=1).encode() + b"\n")
     return out / TABLE
 
 
-def make_table(study: Opened, out: Path, graph: Graph) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
+def make_table(study: ResolvedPlan, out: Path, graph: Graph) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
     """The rows of all cells that are there, at their places, in an order of their own; and what each cell took."""
     import pandas as pd
 
-    by_cell: dict[str, list[Use]] = {key: [] for key in graph.cells}
+    by_cell: dict[str, list[Placement]] = {key: [] for key in graph.cells}
     for use in graph.uses:
         by_cell[use.key].append(use)
     cells: list[dict[str, Any]] = []
@@ -102,7 +103,7 @@ def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
 
 
-def _placed(study: Opened, use: Use, result: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _placed(study: ResolvedPlan, use: Placement, result: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """A cell's rows with the place of one of its uses; what a row says of itself goes before."""
     at = {place.step: place for place in use.along}
     rest = {"study": study.plan.name, "cell": result["key"], "version": result["version"]}
@@ -116,11 +117,19 @@ def _placed(study: Opened, use: Use, result: dict[str, Any]) -> Iterator[dict[st
         yield vars(at.get(row.get("step"), use.place)) | row | rest | {"measure": measure}
 
 
-CHANGES = ("distance_change", "labels_", "mean_distance_change")
+CHANGES = (
+    "minimum_distance_change",
+    "n_labels_increased",
+    "n_labels_decreased",
+    "n_labels_significantly_",
+    "mean_minimum_distance_change",
+)
 """Measures of a comparison that make sense only between two points of one training."""
 
 
-def make_manifest(study: Opened, state: State, cells: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
+def make_manifest(
+    study: ResolvedPlan, state: StudyState, cells: list[dict[str, Any]], seconds: float
+) -> dict[str, Any]:
     """What was run, on what, with what, and how it went."""
     nothing = {"cells": 0, "seconds": 0.0, "cpu_seconds": 0.0, "peak_bytes": 0}
     kinds: dict[str, dict[str, float]] = defaultdict(nothing.copy)
@@ -134,8 +143,8 @@ def make_manifest(study: Opened, state: State, cells: list[dict[str, Any]], seco
         "version": __version__,
         "plan": study.plan.to_dict(),
         "encoders": {
-            name: {"name": source.name, "weights": source.fingerprint, "revision": source.revision, **vars(facts)}
-            for name, (source, facts) in study.encoders.items()
+            name: {"name": source.name, "weights": source.fingerprint, "revision": source.revision, **vars(info)}
+            for name, (source, info) in study.encoders.items()
         },
         "tasks": {
             name: {
@@ -204,7 +213,7 @@ def study_in(folder: Path) -> str | None:
 def load_results(folder: str | Path) -> pd.DataFrame:
     """The tidy table of a study: its folder, or a results.parquet or .csv file.
 
-    Columns: study, encoder, tuned_on, seed, step, epoch, last, layer, task, split, measure, label, other, value,
+    Columns: study, encoder, tuned_on, seed, step, epoch, is_final, layer, task, split, measure, label, other, value,
     ci_low, ci_high, n, text, cell, weights, version.
     """
     import pandas as pd
@@ -215,9 +224,11 @@ def load_results(folder: str | Path) -> pd.DataFrame:
         raise InputError(f"{file} does not exist; expected the folder of a study that has run, or its results.parquet")
     try:
         table = _read_csv(file) if file.suffix == ".csv" else pd.read_parquet(file)
+        table = table.rename(columns=renamed.COLUMNS)
         missing = [name for name in COLUMNS if name not in table.columns]
         if missing:
             raise InputError(f"{file} lacks {', '.join(missing)}; expected the table of a study")
+        table["measure"] = table["measure"].map(renamed.current_name)
         return table.astype(COLUMNS)
     except (OSError, ValueError, TypeError) as error:
         raise InputError(f"{file} cannot be read: {' '.join(str(error).split())}; expected a study's table") from None

@@ -15,13 +15,13 @@ from pathlib import Path
 import filelock
 
 from closerlook.errors import InputError, WorkError
-from closerlook.representations.atomic import PART, replacing
-from closerlook.study.cells import Cell, Opened
+from closerlook.representations.atomic import PART, atomic_write
+from closerlook.study.cells import Cell, ResolvedPlan
 from closerlook.study.engines import Engine
 from closerlook.study.estimate import Costs
 from closerlook.study.foresight import foresee_run
 from closerlook.study.graph import Graph, expand, grow
-from closerlook.study.work import CELLS, Ended, is_finished, read_result, result_path
+from closerlook.study.work import CELLS, Outcome, is_finished, read_result, result_path
 
 FAILED = "failed"
 ATTEMPTS = 3
@@ -37,7 +37,7 @@ PATIENCE = 60.0
 
 
 @dataclass
-class State:
+class StudyState:
     """Where a study stands. done: results on disk; failed: errors; running: since when; all by key.
 
     coming: how many cells each fine-tuning that is not finished will bring.
@@ -62,7 +62,7 @@ class State:
         return self.total - len(self.done) - len(self.failed)
 
 
-Watch = Callable[[State], None]
+ProgressCallback = Callable[[StudyState], None]
 """Called whenever something has changed."""
 
 
@@ -73,7 +73,7 @@ def check_folder(out: Path) -> None:
 
 
 @contextmanager
-def held(out: Path) -> Iterator[None]:
+def study_lock(out: Path) -> Iterator[None]:
     """The study's folder, for this process alone."""
     check_folder(out)
     try:
@@ -92,7 +92,7 @@ def held(out: Path) -> Iterator[None]:
         lock.release()
 
 
-def work_through(study: Opened, out: Path, engine: Engine, watch: Watch | None = None) -> State:
+def work_through(study: ResolvedPlan, out: Path, engine: Engine, watch: ProgressCallback | None = None) -> StudyState:
     """The state of the study once nothing is left that can be done; results are in `out`, one file for each cell."""
     try:
         return _Runner(study, out, engine, watch or (lambda state: None)).run()
@@ -104,18 +104,18 @@ def work_through(study: Opened, out: Path, engine: Engine, watch: Watch | None =
 class _Runner:
     """queue: cells that can be begun, the best first. needs: of those that cannot, the inputs that are not there."""
 
-    def __init__(self, study: Opened, out: Path, engine: Engine, watch: Watch) -> None:
+    def __init__(self, study: ResolvedPlan, out: Path, engine: Engine, watch: ProgressCallback) -> None:
         self.study, self.out, self.engine, self.watch = study, out, engine, watch
         self.costs = Costs(study)
-        self.state = State(Graph())
+        self.state = StudyState(Graph())
         self.queue: list[tuple[int, float, str]] = []
         self.needs: dict[str, set[str]] = {}
         self.followers: dict[str, list[str]] = {}
-        self.futures: dict[Future[Ended], Cell] = {}
+        self.futures: dict[Future[Outcome], Cell] = {}
         self.deaths: Counter[str] = Counter()
         self.losses: Counter[str] = Counter()
 
-    def run(self) -> State:
+    def run(self) -> StudyState:
         """Work until nothing is left."""
         _sweep(self.out)
         self._begin()
@@ -195,10 +195,10 @@ class _Runner:
         running = list(self.futures.values())
         if running and any(self.deaths[one.key] >= ATTEMPTS - 1 for one in [cell, *running]):
             return False
-        held = sum(self.costs.estimate(one).bytes for one in running)
-        return self.engine.has_room(len(running), self.costs.estimate(cell).bytes, held)
+        reserved = sum(self.costs.estimate(one).bytes for one in running)
+        return self.engine.has_room(len(running), self.costs.estimate(cell).bytes, reserved)
 
-    def _settle(self, cell: Cell, future: Future[Ended]) -> None:
+    def _settle(self, cell: Cell, future: Future[Outcome]) -> None:
         """Take in how a cell ended."""
         if cell.key not in self.state.graph.cells:
             return  # what it needs is being made again, and it is asked for again after that
@@ -287,7 +287,7 @@ class _Runner:
         self.state.failed[cell.key] = error
         self.costs.drop(cell)
         told = {"key": cell.key, "kind": cell.kind, "title": cell.title, "error": error, "traceback": trace}
-        with replacing(self.out / FAILED / f"{cell.key}.json") as stream:
+        with atomic_write(self.out / FAILED / f"{cell.key}.json") as stream:
             stream.write(json.dumps(told, ensure_ascii=False, indent=1).encode())
 
     def _tell(self) -> None:

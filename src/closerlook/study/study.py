@@ -7,26 +7,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from closerlook.study.cells import Opened
+from closerlook.study.cells import ResolvedPlan
 from closerlook.study.engines import choose_engine, open_engine
 from closerlook.study.estimate import estimate_cell
 from closerlook.study.foresight import foresee
-from closerlook.study.opening import open_source
+from closerlook.study.opening import resolve_source
 from closerlook.study.plan import Plan
 from closerlook.study.results import write_results
-from closerlook.study.run import State, Watch, check_folder, held, work_through
+from closerlook.study.run import ProgressCallback, StudyState, check_folder, study_lock, work_through
 from closerlook.study.work import is_finished, read_result
 
 STORE = "store"
 
 
 @dataclass(frozen=True, eq=False)
-class Done:
+class CompletedStudy:
     """A study that was carried out: its folder, its table, and how it went."""
 
     out: Path
     table: Path
-    state: State
+    state: StudyState
     seconds: float
 
 
@@ -38,44 +38,44 @@ def run_study(
     engine: str | None = None,
     workers: int | None = None,
     scheduler: str | None = None,
-    watch: Watch | None = None,
-) -> Done:
+    watch: ProgressCallback | None = None,
+) -> CompletedStudy:
     """The study of a plan: every cell that is not in `out` yet is worked on; then the table is written.
 
     plan: a Plan, its entries, a YAML file, or a preset (default, paper, paper-small). store: where vectors are kept; by
     default in `out`. engine: 'here', 'processes' or 'dask'; by default as many processes as there are cores.
     """
     choose_engine(engine, workers, scheduler)
-    opened = open_study(plan, out, store)
-    return carry_out(opened, out, engine=engine, workers=workers, scheduler=scheduler, watch=watch)
+    opened = resolve_study(plan, out, store)
+    return execute_study(opened, out, engine=engine, workers=workers, scheduler=scheduler, watch=watch)
 
 
-def open_study(
+def resolve_study(
     plan: Plan | dict[str, Any] | str | Path, out: str | Path, store: str | Path | None = None, **changes: Any
-) -> Opened:
+) -> ResolvedPlan:
     """The plan with all that it names found and checked; nothing is written. changes: what replaces its entries."""
     check_folder(Path(out))
-    return open_source(plan, store or Path(out) / STORE, **changes)
+    return resolve_source(plan, store or Path(out) / STORE, **changes)
 
 
-def carry_out(
-    opened: Opened,
+def execute_study(
+    opened: ResolvedPlan,
     out: str | Path,
     *,
     engine: str | None = None,
     workers: int | None = None,
     scheduler: str | None = None,
-    watch: Watch | None = None,
-) -> Done:
+    watch: ProgressCallback | None = None,
+) -> CompletedStudy:
     """An opened plan worked through, see `run_study`."""
     folder = Path(out).expanduser().absolute()
     start = time.monotonic()
-    with held(folder):
+    with study_lock(folder):
         with_engine = open_engine(engine, workers, scheduler)
         state = work_through(opened, folder, with_engine, watch)
         with_engine.close()
         seconds = time.monotonic() - start
-        return Done(folder, write_results(opened, folder, state, seconds), state, seconds)
+        return CompletedStudy(folder, write_results(opened, folder, state, seconds), state, seconds)
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Forecast:
     disk: int
 
 
-def forecast(opened: Opened, out: Path) -> list[Forecast]:
+def forecast(opened: ResolvedPlan, out: Path) -> list[Forecast]:
     """What a study would cost from here, by kind of cell; nothing is run."""
     graph = foresee(opened, lambda key: read_result(out, key))
     kinds: dict[str, list[Forecast]] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from closerlook.study.readings import Results, arrange
+from closerlook.study.readings import Results, index_results
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +22,7 @@ class Line:
     task: str
     labels: int | None
     n_clusters: Both
-    is_linear: Both
+    is_separable: Both
     mean_minimum_distance: Both
     accuracy: Both
     similarity: Both
@@ -30,7 +30,7 @@ class Line:
 
 def summarise(table: pd.DataFrame) -> list[Line]:
     """A line for each encoder and task that was measured, in the table's order."""
-    results = arrange(table)
+    results = index_results(table)
     lines = []
     for encoder, task in results.pairs():
         labels = results.before("n_labels", encoder, task)
@@ -40,7 +40,7 @@ def summarise(table: pd.DataFrame) -> list[Line]:
                 task,
                 None if labels is None else int(labels.value),
                 _both(results, "n_clusters", encoder, task),
-                _both(results, "is_linear", encoder, task),
+                _both(results, "is_separable", encoder, task),
                 _both(results, "mean_minimum_distance", encoder, task),
                 _both(results, "accuracy", encoder, task),
                 _both(results, f"similarity_train_{results.compared}", encoder, task),

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from closerlook.geometry.alike import alikeness
 from closerlook.geometry.distances import Statistic
-from closerlook.geometry.halves import SplitSimilarity, split_similarity
 from closerlook.geometry.nulls import Null, cluster_nulls, separability
 from closerlook.geometry.panel import describe_space
+from closerlook.geometry.point_similarity import compare_points
+from closerlook.geometry.split_halves import SplitSimilarity, split_similarity
 from closerlook.representations.space import Space
 from closerlook.study.measures import Row, row
 
@@ -20,9 +20,9 @@ def panel_rows(space: Space, *, tau: float, threads: int | None = None) -> list[
     if len(np.unique(space.y)) < 2:
         return []
     found = describe_space(space.X, space.label_names, clusters=False, tau=tau, threads=threads)
-    rows = [row(name, value, n=space.n) for name, value in found.flat().items() if name != "largest_share"]
+    rows = [row(name, value, n=space.n) for name, value in found.flat().items() if name != "largest_cluster_share"]
     told = ((one.share, {"label": one.first, "other": one.second, "n": one.removed}) for one in found.overlaps)
-    return rows + [row("overlap", share, **pair) for share, pair in told]
+    return rows + [row("label_overlap", share, **pair) for share, pair in told]
 
 
 def null_rows(
@@ -42,7 +42,7 @@ def null_rows(
     if shuffles:
         apart = separability(space.X, names, shuffles=shuffles, tau=tau, threads=threads)
         rows += _beside("separable_pairs", apart.separable, space.n)
-        rows += [row("separable_ratio", apart.ratio), row("separable_cover", apart.cover)]
+        rows += [row("separable_pairs_n_over_2d", apart.ratio), row("separable_pairs_cover_probability", apart.cover)]
     if cluster_shuffles:
         found = cluster_nulls(
             *(space.X, names),
@@ -52,14 +52,20 @@ def null_rows(
             min_points=min_points,
             threads=threads,
         )
-        rows += _beside("thinned_clusters", found.n_clusters, found.n)
-        rows += _beside("thinned_mean_minimum_distance", found.mean_minimum_distance, found.n)
+        rows += _beside("subsampled_clusters", found.n_clusters, found.n)
+        rows += _beside("subsampled_mean_minimum_distance", found.mean_minimum_distance, found.n)
     return rows
 
 
 def _beside(name: str, null: Null, n: int) -> list[Row]:
     """A value, the mean and deviation of its null, z and p."""
-    parts = {"": null.value, "_null": null.mean, "_null_sd": null.deviation, "_z": null.z, "_p": null.p_value}
+    parts = {
+        "": null.value,
+        "_null_mean": null.mean,
+        "_null_sd": null.deviation,
+        "_z": null.z,
+        "_p_value": null.p_value,
+    }
     return [row(f"{name}{end}", value, n=n) for end, value in parts.items()]
 
 
@@ -88,6 +94,6 @@ def _split(name: str, found: SplitSimilarity) -> Row:
 
 def alike_rows(a: Space, b: Space, *, neighbours: int, threads: int | None = None) -> list[Row]:
     """How alike two spaces of the same rows are, point by point."""
-    found = alikeness(a.X, b.X, k=min(neighbours, a.n - 1), threads=threads)
-    parts = {name: getattr(found, name) for name in ("cka", "procrustes", "rsa", "neighbours")}
+    found = compare_points(a.X, b.X, k=min(neighbours, a.n - 1), threads=threads)
+    parts = {"cka": found.cka, "procrustes": found.procrustes, "rsa": found.rsa, "shared_neighbours": found.neighbours}
     return [row(name, value, n=a.n) for name, value in parts.items()]

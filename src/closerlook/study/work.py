@@ -20,12 +20,12 @@ import numpy as np
 
 from closerlook.encoders.source import EMBEDDED
 from closerlook.errors import CloserLookError, InputError, WorkError
-from closerlook.representations.atomic import replacing
+from closerlook.representations.atomic import atomic_write
 from closerlook.representations.space import Space
 from closerlook.representations.store import Store
 from closerlook.study import measures, wider
 from closerlook.study.cells import Cell
-from closerlook.tasks import open_task
+from closerlook.tasks import load_task
 from closerlook.tasks.catalogue import CATALOGUE
 from closerlook.version import __version__
 
@@ -47,7 +47,7 @@ class LostError(WorkError):
 
 
 @dataclass(frozen=True)
-class Ended:
+class Outcome:
     """How work on a cell ended, as plain values that any engine can carry.
 
     seconds: of work, if there was any to do. error: what went wrong, in one line; trace: and where. reason: lost if an
@@ -60,15 +60,15 @@ class Ended:
     reason: Literal["", "lost", "full"] = ""
 
 
-def attempt(cell: Cell, out: str, threads: int) -> Ended:
+def attempt(cell: Cell, out: str, threads: int) -> Outcome:
     """How work on a cell ended; only an interruption is raised."""
     with _one_at_a_time:
         try:
-            return Ended(seconds=run_cell(cell, out, threads))
+            return Outcome(seconds=run_cell(cell, out, threads))
         except Exception as error:  # recorded with the cell, the rest goes on
             told = str(error) if isinstance(error, CloserLookError) else f"{type(error).__name__}: {error}"
             trace = "".join(traceback.format_exception(error))
-            return Ended(error=" ".join(told.split()), trace=trace, reason=_reason(error))
+            return Outcome(error=" ".join(told.split()), trace=trace, reason=_reason(error))
 
 
 def _reason(error: BaseException | None) -> Literal["", "lost", "full"]:
@@ -137,7 +137,7 @@ def run_cell(cell: Cell, out: str, threads: int) -> float | None:
         "threads": threads,
         "version": __version__,
     }
-    with replacing(result_path(folder, cell.key)) as stream:
+    with atomic_write(result_path(folder, cell.key)) as stream:
         stream.write(json.dumps(result, ensure_ascii=False, allow_nan=False).encode())
     return seconds
 
@@ -264,7 +264,7 @@ def _geometry(cell: Cell, out: Path, threads: int) -> Found:
 
 
 def _classify(cell: Cell, out: Path, threads: int) -> Found:
-    from closerlook.probes import Training, probe_grid
+    from closerlook.probes import ProbeTraining, probe_grid
 
     how, content = cell.how, cell.content
     result = probe_grid(
@@ -272,7 +272,7 @@ def _classify(cell: Cell, out: Path, threads: int) -> Found:
         _space(how["store"], content["test"]),
         sizes=[tuple(one) for one in content["sizes"]],
         seeds=content["seeds"],
-        training=Training(**content["training"]),
+        training=ProbeTraining(**content["training"]),
         device=how["device"],
         threads=threads,
     )
@@ -360,7 +360,7 @@ def _path(how: dict[str, Any], name: str) -> str:
 
 @cache
 def _task(name: str, data: str | None, content: str) -> Task:
-    task = open_task(name, data)
+    task = load_task(name, data)
     if task.content_hash != content:
         raise InputError(f"task {name} has changed since the study began; run the same command again")
     return task

@@ -12,17 +12,17 @@ if TYPE_CHECKING:
 HUB = "hf:"
 
 
-def open_task(task: str, data: str | Path | None = None, **options: Any) -> Task:
+def load_task(task: str, data: str | Path | None = None, **options: Any) -> Task:
     """The task of that name in the catalogue, in that file or folder, or `hf:ID[:CONFIG][@REVISION]` in `datasets`.
 
     data: the folder with the catalogue's corpora, else CLOSERLOOK_DATA. options: of `read_task`, or of `read_hub`; they
     may also stand in the name, as in `reviews.csv?text=review&label=stars`.
 
-    >>> open_task("toy-pos").unit
+    >>> load_task("toy-pos").unit
     'token'
     """
     from closerlook.errors import InputError
-    from closerlook.tasks.catalogue import CATALOGUE, find_task, load_task
+    from closerlook.tasks.catalogue import CATALOGUE, find_task, load_catalogue_task
     from closerlook.tasks.readers import FORMATS, read_task
 
     task, named = split_options(task)
@@ -32,14 +32,14 @@ def open_task(task: str, data: str | Path | None = None, **options: Any) -> Task
             raise InputError(
                 f"{', '.join(given)} given with task {task}, which fixes how it is read; give a file instead"
             )
-        return load_task(task, data)
+        return load_catalogue_task(task, data)
     if task.startswith(HUB):
-        return _open_hub(task, given)
+        return _load_hub(task, given)
     suffixes = {suffix for known in FORMATS.values() for suffix in known.suffixes}
     path = Path(task).expanduser()
     if os.path.exists(path) or path.suffix.lower() in suffixes or "/" in task:
         return read_task(path, **given)
-    return load_task(find_task(task).name, data)
+    return load_catalogue_task(find_task(task).name, data)
 
 
 OPTIONS = ("name", "format", "label", "words", "text", "unit", "split_column", "empty_nodes")
@@ -73,7 +73,7 @@ def split_options(task: str) -> tuple[str, dict[str, Any]]:
     return file, given
 
 
-def _open_hub(name: str, options: dict[str, Any]) -> Task:
+def _load_hub(name: str, options: dict[str, Any]) -> Task:
     from closerlook.errors import InputError
     from closerlook.tasks.readers.hub import read_hub
 

@@ -244,7 +244,7 @@ def find_task(name: str) -> Entry:
     raise InputError(f"task {name!r} is unknown; {hint}")
 
 
-def load_task(name: str, data: str | Path | None = None) -> Task:
+def load_catalogue_task(name: str, data: str | Path | None = None) -> Task:
     """The task of that name, read from the data folder (else from `CLOSERLOOK_DATA`), its counts checked.
 
     Built-in tasks need no folder; files of other tasks are read with `read_task`.

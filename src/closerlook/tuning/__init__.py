@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from closerlook.tuning.finetune import tune
-from closerlook.tuning.tuned import Snapshot, Tuned, snapshot_spaces
+from closerlook.tuning.tuned import Snapshot, TuningResult, snapshot_spaces
 
 if TYPE_CHECKING:
     from closerlook.tuning.callback import GeometryCallback
 
-__all__ = ["GeometryCallback", "Snapshot", "Tuned", "snapshot_spaces", "tune"]
+__all__ = ["GeometryCallback", "Snapshot", "TuningResult", "snapshot_spaces", "tune"]
 
 
 def __getattr__(name: str) -> Any:

@@ -16,7 +16,7 @@ from transformers import PreTrainedModel, TrainerCallback
 from closerlook.encoders.encoder import Encoder
 from closerlook.errors import InputError, WorkError
 from closerlook.geometry import LabelDistances
-from closerlook.representations.extract import choose_layers, choose_pool, open_tasks
+from closerlook.representations.extract import choose_layers, choose_pool, load_tasks
 from closerlook.tasks.task import Split, Task
 from closerlook.tuning.examples import Examples
 from closerlook.tuning.measures import LayerGeometry, measure_layer
@@ -65,7 +65,7 @@ class GeometryCallback(TrainerCallback):  # type: ignore[misc]  # transformers i
         for name, value in (("every", every), ("max_examples", max_examples)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise InputError(f"{name} is {value!r}; expected a whole number, 1 or more")
-        (self.task,) = open_tasks(task, data)
+        (self.task,) = load_tasks(task, data)
         self.split = choose_examples(self.task.split(split), max_examples, seed)
         self.every = every
         self.layers = layers
@@ -98,9 +98,9 @@ class GeometryCallback(TrainerCallback):  # type: ignore[misc]  # transformers i
         with kept_randomness():
             found = find_encoder(rest["model"], self.given)
             self.encoder = Encoder.wrap(found, tokenizer, name=type(found).__name__, window=self.window)
-            facts = self.encoder.facts
-            self.chosen = choose_layers(self.layers, facts.layers, self.encoder.name)
-            pool = choose_pool(self.pool, self.task.unit, has_cls=facts.has_cls)
+            info = self.encoder.info
+            self.chosen = choose_layers(self.layers, info.layers, self.encoder.name)
+            pool = choose_pool(self.pool, self.task.unit, has_cls=info.has_cls)
             self.examples = Examples(self.encoder, self.task.unit, self.split, pool)
         self._start = {}
         self._look(state, control)

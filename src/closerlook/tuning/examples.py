@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from closerlook.encoders.alignment import Ints, Pool, Slots
 from closerlook.encoders.encoder import Encoder
-from closerlook.representations.targets import VECTORS, locate
+from closerlook.representations.targets import VECTORS_PER_EXAMPLE, locate_examples
 from closerlook.tasks.task import Split, Unit
 
 
@@ -38,8 +38,8 @@ class Examples:
         self.y = split.y[self.rows]
         place = np.searchsorted(used, split.sentence[self.rows])
         self.aligned = encoder.align([split.texts[i] for i in used])
-        self.slots = locate(unit, split, self.aligned, cast("Pool", pool), examples=self.rows, text=place)
-        self.vectors_each = VECTORS[unit]
+        self.slots = locate_examples(unit, split, self.aligned, cast("Pool", pool), examples=self.rows, text=place)
+        self.vectors_each = VECTORS_PER_EXAMPLE[unit]
         every = np.arange(len(used) + 1)
         self._first_window = np.searchsorted(self.aligned.window_text, every)
         self._first_example = np.searchsorted(place, every)
@@ -73,7 +73,7 @@ class Examples:
 
     def vectors(self, encoder: Encoder, layers: Sequence[int]) -> list[NDArray[np.float32]]:
         """For each layer the vectors (n, d) of all examples, as extraction gives them; nothing is stored."""
-        found = [np.zeros((self.slots.n, encoder.facts.width), np.float32) for _ in layers]
+        found = [np.zeros((self.slots.n, encoder.info.width), np.float32) for _ in layers]
         for numbers, parts in encoder.pooled(self.aligned, self.slots, layers):
             for whole, part in zip(found, parts, strict=True):
                 whole[numbers] += part

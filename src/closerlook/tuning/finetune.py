@@ -21,15 +21,15 @@ from closerlook.representations.extract import (
     choose_layers,
     choose_pool,
     choose_splits,
-    describe,
-    open_tasks,
-    versions,
+    describe_encoder,
+    library_versions,
+    load_tasks,
 )
 from closerlook.representations.store import Store
 from closerlook.tasks.task import Task
 from closerlook.tuning.schedule import Snapshots, snapshot_steps
-from closerlook.tuning.settings import WARMUP, WEIGHT_DECAY, Asked, Settings
-from closerlook.tuning.tuned import DTYPE, FILE, Tuned, snapshot_spaces
+from closerlook.tuning.settings import WARMUP, WEIGHT_DECAY, Asked, TuningSettings
+from closerlook.tuning.tuned import DTYPE, FILE, TuningResult, snapshot_spaces
 
 if TYPE_CHECKING:
     from closerlook.encoders.encoder import Encoder
@@ -68,7 +68,7 @@ def tune(
     trust_remote_code: bool = False,
     trainer_arguments: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
-) -> Tuned:
+) -> TuningResult:
     """The run of an encoder fine-tuned on a task's train split, with a linear head over exactly the probed vector.
 
     Each snapshot puts the vectors of the `probe` tasks (by default the tuned one) into the store, for the `splits` and
@@ -99,7 +99,7 @@ def tune(
     )
     folder = _folder(out, save_weights)
     kept_splits = "all" if splits == "all" else [splits] if isinstance(splits, str) else list(splits)
-    (opened,) = open_tasks(_single(task), data)
+    (opened,) = load_tasks(_single(task), data)
     request = _Request(
         asked=asked,
         task=check_trainable(opened),
@@ -156,11 +156,11 @@ class _Request:
                 f"save_weights asked for; only one half of {self.source.name} is tuned, which cannot be saved by itself"
             )
         where = str(choose_device(self.device))
-        return Encoder.open(
+        return Encoder.load(
             self.source, device=where, dtype=DTYPE, window=self.window, trust_remote_code=self.trust_remote_code
         )
 
-    def settings(self, parameters: int, last_layer: int) -> Settings:
+    def settings(self, parameters: int, last_layer: int) -> TuningSettings:
         """Every choice, for an encoder of that many parameters and layers."""
         return self.asked.fill(
             parameters,
@@ -174,14 +174,14 @@ class _Request:
             deterministic=self.deterministic,
         )
 
-    def finished(self, folder: Path) -> Tuned | None:
+    def finished(self, folder: Path) -> TuningResult | None:
         """The run that lies finished in the folder; None if there is none, or some of its vectors are gone."""
         if not (folder / FILE).exists():
             return None
-        run = Tuned.load(folder)
+        run = TuningResult.load(folder)
         _refuse_other(folder, "encoder", (run.encoder, run.base), (self.source.name, self.source.fingerprint))
         _refuse_other(folder, "task", (run.task, run.task_hash), (self.task.name, self.task.content_hash))
-        ours = json.loads(json.dumps(self.settings(run.parameters, run.facts.layers).to_dict()))
+        ours = json.loads(json.dumps(self.settings(run.parameters, run.info.layers).to_dict()))
         theirs = run.settings.to_dict()
         for name, value in theirs.items():
             _refuse_other(folder, name, (value, value), (ours[name], ours[name]))
@@ -192,7 +192,7 @@ class _Request:
         log.info("%s holds this run, but some of what it kept is gone; it is done again", folder)
         return None
 
-    def _vectors_are_there(self, run: Tuned) -> bool:
+    def _vectors_are_there(self, run: TuningResult) -> bool:
         try:
             for snapshot in run.snapshots:
                 snapshot_spaces(run, snapshot, self.probes, split=self.splits, store=self.store)
@@ -201,7 +201,7 @@ class _Request:
         return True
 
 
-def _train(request: _Request, folder: Path | None, progress: Progress | None) -> Tuned:
+def _train(request: _Request, folder: Path | None, progress: Progress | None) -> TuningResult:
     """The encoder loaded, what depends on it checked, and the training done."""
     from closerlook.tuning.surroundings import quiet
     from closerlook.tuning.training import train, training_arguments
@@ -210,13 +210,13 @@ def _train(request: _Request, folder: Path | None, progress: Progress | None) ->
     with quiet(), tempfile.TemporaryDirectory() as scratch:
         encoder = request.load()
         parameters = sum(parameter.numel() for parameter in encoder.model.parameters())
-        settings = request.settings(parameters, encoder.facts.layers)
+        settings = request.settings(parameters, encoder.info.layers)
         arguments = training_arguments(settings, encoder.device, scratch)
         kept = train(encoder, _plan(request, encoder, settings, arguments, folder), arguments, progress)
-    run = Tuned(
+    run = TuningResult(
         encoder=request.source.name,
         base=request.source.fingerprint,
-        facts=encoder.facts,
+        info=encoder.info,
         parameters=parameters,
         task=request.task.name,
         task_hash=request.task.content_hash,
@@ -225,27 +225,27 @@ def _train(request: _Request, folder: Path | None, progress: Progress | None) ->
         steps=kept[-1].step,
         seconds=round(time.perf_counter() - start, 3),
         device=str(arguments.device),
-        versions=dict(versions()),
+        versions=dict(library_versions()),
     )
     if folder is not None and arguments.process_index == 0:
         run.save(folder)
     return run
 
 
-def _plan(request: _Request, encoder: Encoder, settings: Settings, arguments: Any, folder: Path | None) -> Plan:
+def _plan(request: _Request, encoder: Encoder, settings: TuningSettings, arguments: Any, folder: Path | None) -> Plan:
     """What is to be trained and kept, once it is known to be possible."""
     from closerlook.tuning.training import Plan, choose_texts, count_steps
 
     for task in (request.task, *request.probes):
-        choose_pool(request.pool, task.unit, has_cls=encoder.facts.has_cls)
+        choose_pool(request.pool, task.unit, has_cls=encoder.info.has_cls)
     texts = len(choose_texts(request.task, settings)[0])
     steps = snapshot_steps(settings.snapshots, *count_steps(texts, arguments))
     _announce(encoder, request.task, settings, texts, steps)
     return Plan(request.task, request.probes, settings, steps, request.store, folder)
 
 
-def _announce(encoder: Encoder, task: Task, settings: Settings, texts: int, steps: Sequence[int]) -> None:
-    log.info("%s", describe(encoder))
+def _announce(encoder: Encoder, task: Task, settings: TuningSettings, texts: int, steps: Sequence[int]) -> None:
+    log.info("%s", describe_encoder(encoder))
     log.info("task %s: %d texts, %d labels", task.name, texts, len(task.labels))
     hidden = {"probe", "trainer_arguments", "layers", "between", "snapshots"}
     shown = {key: value for key, value in settings.to_dict().items() if key not in hidden} | settings.trainer_arguments
@@ -294,7 +294,7 @@ def check_trainable(task: Task) -> Task:
 def _probes(
     probe: str | Path | Task | Sequence[str | Path | Task], data: str | Path | None, splits: str | Sequence[str]
 ) -> list[Task]:
-    probes = open_tasks(probe, data)
+    probes = load_tasks(probe, data)
     names = [task.name for task in probes]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:

@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy
 
 from closerlook.encoders.alignment import pool
 from closerlook.encoders.encoder import Encoder
-from closerlook.representations.targets import VECTORS
+from closerlook.representations.targets import VECTORS_PER_EXAMPLE
 from closerlook.tasks.task import Task
 
 CHUNK = 65536
@@ -27,7 +27,9 @@ class Labeller(torch.nn.Module):
         super().__init__()
         self.encoder = encoder
         self.body = encoder.model  # so that its parameters are this module's
-        self.head = torch.nn.Linear(VECTORS[task.unit] * encoder.facts.width, len(task.labels), device=encoder.device)
+        self.head = torch.nn.Linear(
+            VECTORS_PER_EXAMPLE[task.unit] * encoder.info.width, len(task.labels), device=encoder.device
+        )
 
     def vectors(self, batch: Any) -> torch.Tensor:
         """(n, d) the vectors of a batch's examples, differentiable."""

@@ -42,7 +42,7 @@ def measure_layer(
         n=len(y),
         labels=found.n_labels,
         clusters=found.n_clusters,
-        separable=found.is_linear,
+        separable=found.is_separable,
         conflicts=len(found.conflicts),
         undecided=found.n_undecided,
         minimum_distance=mean,

@@ -63,7 +63,7 @@ FIXED = (
 
 
 @dataclass(frozen=True)
-class Settings:
+class TuningSettings:
     """Every choice that the result of a fine-tuning depends on, the defaults filled in.
 
     probe: the content hash of each task to extract, by name. pool: as asked for, since it may differ by task.
@@ -94,7 +94,7 @@ class Settings:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Settings:
+    def from_dict(cls, values: Mapping[str, Any]) -> TuningSettings:
         """The settings that `to_dict` wrote."""
         return cls(**{field.name: values[field.name] for field in fields(cls)})
 
@@ -150,11 +150,11 @@ class Asked:
             return None
         return LORA_RANK if self.lora is True else int(self.lora)
 
-    def fill(self, parameters: int, **rest: Any) -> Settings:
+    def fill(self, parameters: int, **rest: Any) -> TuningSettings:
         """The settings for an encoder of that many parameters. rest: those that need no filling in."""
         usual = next(size for size in SIZES if parameters < size.below)
         rate = usual.learning_rate if self.rank is None else usual.lora_learning_rate
-        return Settings(
+        return TuningSettings(
             seed=int(self.seed),
             epochs=float(self.epochs or usual.epochs),
             learning_rate=float(self.learning_rate or rate),

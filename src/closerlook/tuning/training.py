@@ -21,7 +21,7 @@ from closerlook.tasks.task import Split, Task
 from closerlook.tuning.examples import Examples
 from closerlook.tuning.labeller import Labeller
 from closerlook.tuning.lora import adapt, merged
-from closerlook.tuning.settings import Settings
+from closerlook.tuning.settings import TuningSettings
 from closerlook.tuning.surroundings import deterministic, kept_randomness
 from closerlook.tuning.tuned import Snapshot, checkpoint
 from closerlook.tuning.weights import save_weights
@@ -38,7 +38,7 @@ class Plan:
 
     task: Task
     probes: Sequence[Task]
-    settings: Settings
+    settings: TuningSettings
     steps: Sequence[int]
     store: Store
     out: Path | None
@@ -47,7 +47,7 @@ class Plan:
 def train(encoder: Encoder, plan: Plan, arguments: Any, progress: Progress | None) -> tuple[Snapshot, ...]:
     """The snapshots of a whole training; the encoder's model is changed in place."""
     settings, train_split = plan.settings, plan.task.split("train")
-    pool = choose_pool(settings.pool, plan.task.unit, has_cls=encoder.facts.has_cls)
+    pool = choose_pool(settings.pool, plan.task.unit, has_cls=encoder.info.has_cls)
     chosen, held_out = choose_texts(plan.task, settings)
     with kept_randomness():
         set_seed(settings.seed)
@@ -64,7 +64,7 @@ def train(encoder: Encoder, plan: Plan, arguments: Any, progress: Progress | Non
     return _shared(tuple(keeper.snapshots))
 
 
-def training_arguments(settings: Settings, device: torch.device, scratch: str) -> Any:
+def training_arguments(settings: TuningSettings, device: torch.device, scratch: str) -> Any:
     """The Trainer's arguments: ours, those that the user adds, and no files, bars or loggers of its own."""
     quiet: dict[str, Any] = {
         "save_strategy": "no",
@@ -103,7 +103,7 @@ def count_steps(texts: int, arguments: Any) -> tuple[int, int]:
     return math.ceil(arguments.num_train_epochs * per_epoch), per_epoch
 
 
-def choose_texts(task: Task, settings: Settings) -> tuple[Ints, tuple[Split, Ints] | None]:
+def choose_texts(task: Task, settings: TuningSettings) -> tuple[Ints, tuple[Split, Ints] | None]:
     """The texts to train on, and those that early stopping looks at: the dev split's, else a tenth of train's."""
     train_split = task.split("train")
     texts = np.unique(train_split.sentence).astype(np.int64)
@@ -222,13 +222,13 @@ class _Keeper(TrainerCallback):  # type: ignore[misc]  # transformers is untyped
     def _score(self, split: Split, spaces: Sequence[Any]) -> tuple[float, float]:
         """Loss and accuracy of the head, on the vectors just extracted where they are among them."""
         encoder, task = self.labeller.encoder, self.plan.task
-        wanted = (task.content_hash, split.name, encoder.facts.layers)
+        wanted = (task.content_hash, split.name, encoder.info.layers)
         for space in spaces:
             made = space.provenance
             if (made.task_hash, made.split, made.layer) == wanted:
                 return self.labeller.score(space.X, space.y)
         examples = Examples(encoder, task.unit, split, self.pool)
-        return self.labeller.score(examples.vectors(encoder, [encoder.facts.layers])[0], examples.y)
+        return self.labeller.score(examples.vectors(encoder, [encoder.info.layers])[0], examples.y)
 
     def _save(self, step: int) -> str | None:
         if not self.plan.settings.save_weights or self.plan.out is None:
@@ -252,7 +252,7 @@ class _Patience(TrainerCallback):  # type: ignore[misc]  # transformers is untyp
         """One look."""
         encoder = self.labeller.encoder
         with kept_randomness():
-            X = self.examples.vectors(encoder, [encoder.facts.layers])[0]
+            X = self.examples.vectors(encoder, [encoder.info.layers])[0]
         loss, _ = self.labeller.score(X, self.examples.y)
         self.waited = 0 if loss < self.best else self.waited + 1
         self.best = min(self.best, loss)

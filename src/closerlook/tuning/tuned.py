@@ -8,16 +8,16 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from closerlook.encoders.source import Facts
+from closerlook.encoders.source import EncoderInfo
 from closerlook.errors import InputError
-from closerlook.representations.atomic import replacing
-from closerlook.representations.extract import recall
+from closerlook.representations.atomic import atomic_write
+from closerlook.representations.extract import fetch_spaces
 from closerlook.representations.space import Provenance, Space
 from closerlook.representations.store import Store
-from closerlook.tasks import open_task
+from closerlook.tasks import load_task
 from closerlook.tasks.catalogue import CATALOGUE
 from closerlook.tasks.task import Task
-from closerlook.tuning.settings import Settings
+from closerlook.tuning.settings import TuningSettings
 
 FILE = "tuned.json"
 DTYPE = "float32"
@@ -41,7 +41,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True)
-class Tuned:
+class TuningResult:
     """A finished fine-tuning.
 
     base: fingerprint of the encoder it started from. parameters: how many the encoder has. steps: how many were made.
@@ -50,11 +50,11 @@ class Tuned:
 
     encoder: str
     base: str
-    facts: Facts
+    info: EncoderInfo
     parameters: int
     task: str
     task_hash: str
-    settings: Settings
+    settings: TuningSettings
     snapshots: tuple[Snapshot, ...]
     steps: int
     seconds: float
@@ -84,21 +84,21 @@ class Tuned:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Tuned:
+    def from_dict(cls, values: dict[str, Any]) -> TuningResult:
         """The run that `to_dict` wrote."""
         known = {field.name: values[field.name] for field in fields(cls)}
-        known["facts"] = Facts(**values["facts"])
-        known["settings"] = Settings.from_dict(values["settings"])
+        known["info"] = EncoderInfo(**values["info"])
+        known["settings"] = TuningSettings.from_dict(values["settings"])
         known["snapshots"] = tuple(Snapshot(**one) for one in values["snapshots"])
         return cls(**known)
 
     def save(self, folder: Path) -> None:
         """Written as `tuned.json` into that folder, whole or not at all."""
-        with replacing(folder / FILE) as stream:
+        with atomic_write(folder / FILE) as stream:
             stream.write(json.dumps(self.to_dict(), indent=1, ensure_ascii=False).encode() + b"\n")
 
     @classmethod
-    def load(cls, folder: str | Path) -> Tuned:
+    def load(cls, folder: str | Path) -> TuningResult:
         """The run that was finished in that folder."""
         file = Path(folder) / FILE
         try:
@@ -112,7 +112,7 @@ class Tuned:
 
 
 def snapshot_spaces(
-    tuned: Tuned | str | Path,
+    tuned: TuningResult | str | Path,
     step: int | Snapshot = -1,
     task: str | Path | Task | Sequence[str | Path | Task] | None = None,
     *,
@@ -126,10 +126,10 @@ def snapshot_spaces(
     tuned: a run or its folder. step: of a snapshot, or it itself; -1 is the last. task: the tuned one unless said
     otherwise; a Task that came from elsewhere than the catalogue must be given. layers: those kept at that snapshot.
     """
-    run = tuned if isinstance(tuned, Tuned) else Tuned.load(tuned)
+    run = tuned if isinstance(tuned, TuningResult) else TuningResult.load(tuned)
     if task is None:
         try:
-            task = open_task(run.task, data)
+            task = load_task(run.task, data)
         except InputError:
             if run.task in CATALOGUE:
                 raise
@@ -144,9 +144,9 @@ def snapshot_spaces(
         checkpoint=checkpoint(run.task, run.seed, snapshot.step),
         dtype=DTYPE,
     )
-    return recall(
+    return fetch_spaces(
         known,
-        run.facts,
+        run.info,
         task,
         split=split,
         layers=run.layers(snapshot) if layers is None else layers,

@@ -59,7 +59,7 @@ def alike_data(results: Results, encoder: str) -> pd.DataFrame:
     parts = []
     for measure in ALIKE:
         rows = results.of(f"{measure}_original")
-        mine = (rows.encoder == encoder) & (rows.tuned_on == rows.task) & rows["last"] & rows.value.notna()
+        mine = (rows.encoder == encoder) & (rows.tuned_on == rows.task) & rows["is_final"] & rows.value.notna()
         parts.append(rows[mine].assign(measure=measure, label=rows[mine].task))
     groups = pd.concat(parts).groupby(["measure", "label", "layer"], sort=False)
     data = groups.agg(

@@ -61,7 +61,7 @@ def chance_data(results: Results, encoder: str) -> pd.DataFrame:
     for task in results.tasks:
         name = f"similarity_train_{results.compared}"
         alike, by_chance = ends(results, name, encoder, task), chances(results, name, encoder, task)
-        levels = highest_p(results, f"similarity_p_train_{results.compared}", encoder, task)
+        levels = highest_p(results, f"similarity_p_value_train_{results.compared}", encoder, task)
         for state, one, null, p in zip(STATES, alike, by_chance, levels, strict=True):
             if one is not None:
                 rows.append({"comparison": TRAIN_TEST, "task": task} | _row(state, one, null, p))
@@ -80,7 +80,7 @@ def _beside(
     results: Results, what: str, encoder: str, task: str, *, tuned: bool
 ) -> tuple[Measured, Measured | None, float | None] | None:
     """A similarity to something else, what chance gives, and p."""
-    names = (f"similarity_{what}", *null_names(f"similarity_{what}"), f"similarity_p_{what}")
+    names = (f"similarity_{what}", *null_names(f"similarity_{what}"), f"similarity_p_value_{what}")
     value, mean, sd, p = (results.beside(name, encoder, task, tuned=tuned) for name in names)
     found = over_seeds(value)
     if found is None:

@@ -217,11 +217,11 @@ def heat_data(results: Results, encoder: str, task: str, runs: Sequence[Run]) ->
     """Tidy: state, label, other, distance; each pair both ways."""
     import pandas as pd
 
-    rows = results.at("distance", encoder, task)
+    rows = results.at("label_distance", encoder, task)
     before = rows[rows.tuned_on == ""] if (rows.tuned_on == "").any() else rows[rows.step == 0]
     parts = [before.assign(state="before")]
     if runs:
-        after = rows[(rows.tuned_on == runs[0].tuned_on) & (rows.seed == runs[0].seed) & rows["last"]]
+        after = rows[(rows.tuned_on == runs[0].tuned_on) & (rows.seed == runs[0].seed) & rows["is_final"]]
         parts.append(after.assign(state="after"))
     data = pd.concat(parts)[["state", "label", "other", "value"]].rename(columns={"value": "distance"})
     data = data[data.distance.notna()]

@@ -39,7 +39,7 @@ def centroid_paths(results: Results, run: Run) -> Figure | None:
     labels = sorted(set(data.label))
     closest = closest_labels(results, run, labels)
     layers = sorted(int(layer) for layer in data.layer.unique())
-    explained = {layer: _explained(results, run, layer, "paths") for layer in layers}
+    explained = {layer: _explained(results, run, layer, "path") for layer in layers}
     shares = "; ".join(f"layer {layer}: {explained[layer]:.0%}" for layer in layers)
     return Figure(
         kind="paths",
@@ -87,13 +87,13 @@ def _of(results: Results, measure: str, run: Run) -> pd.DataFrame:
 
 
 def _explained(results: Results, run: Run, layer: int, what: str) -> float:
-    found = [_of(results, f"{what}_explained_{axis}", run) for axis in "xy"]
+    found = [_of(results, f"{what}_explained_variance_{axis}", run) for axis in "xy"]
     return float(sum(rows[rows.layer == layer].value.sum() for rows in found))
 
 
 def closest_labels(results: Results, run: Run, labels: list[str]) -> list[str]:
     """The three labels with the smallest sum of distances between them before fine-tuning, at the last layer."""
-    rows = results.at("distance", run.encoder, run.task)
+    rows = results.at("label_distance", run.encoder, run.task)
     before = rows[(rows.step == 0) & rows.value.notna()]
     apart = {frozenset(pair): float(value) for *pair, value in before[["label", "other", "value"]].to_numpy()}
     far = float("inf")
@@ -177,7 +177,7 @@ def centroid_shifts(results: Results, run: Run) -> Figure | None:
         return None
     layers = sorted(int(layer) for layer in data.layer.unique())
     mean = data.groupby("layer").length.mean()
-    shares = {layer: _explained(results, run, layer, "shifts") for layer in layers}
+    shares = {layer: _explained(results, run, layer, "shift") for layer in layers}
     return Figure(
         kind="shifts",
         title=f"Shifts of the centroids: {shorten(run.encoder)} on {shorten(run.task)}",

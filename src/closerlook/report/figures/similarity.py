@@ -69,7 +69,7 @@ def _rgb(colour: str) -> tuple[int, int, int]:
 
 def similarity_data(results: Results, runs: Sequence[Run]) -> pd.DataFrame:
     """Tidy: layer, step, similarity (the mean over seeds), low, high, p, n, label (the layer as text)."""
-    rows, p = (_along(results.of(name), runs) for name in ("similarity_original", "similarity_p_original"))
+    rows, p = (_along(results.of(name), runs) for name in ("similarity_original", "similarity_p_value_original"))
     several = len(runs) > 1
     groups = rows.groupby(["layer", "step"], sort=True)
     low, high = (("value", "min"), ("value", "max")) if several else (("ci_low", "first"), ("ci_high", "first"))

@@ -41,11 +41,11 @@ class Overlap:
     slack: float
 
 
-def largest_shares(clustering: Clustering) -> dict[Label, float]:
+def largest_cluster_shares(clustering: Clustering) -> dict[Label, float]:
     """For each label, the share of its points that lie in its largest cluster; 1 where it is one cluster.
 
     >>> from closerlook.geometry.clusters import cluster
-    >>> largest_shares(cluster([[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "a"]))
+    >>> largest_cluster_shares(cluster([[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "a"]))
     {'a': 0.6666666666666666, 'b': 1.0}
     """
     sizes = clustering.sizes

@@ -5,8 +5,8 @@ import pytest
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from closerlook.geometry import graded
-from closerlook.geometry.graded import _soft_margin, overlaps
+from closerlook.geometry import overlap
+from closerlook.geometry.overlap import _soft_margin, overlaps
 
 
 def mixed(n: int = 200, d: int = 4, apart: float = 1.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -30,10 +30,10 @@ def test_the_soft_margin_is_that_of_scikit_learn(n: int, d: int, apart: float) -
 def test_without_what_is_removed_the_rest_is_separable_however_few_steps_there_were(
     steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(graded, "STEPS", steps)
+    monkeypatch.setattr(overlap, "STEPS", steps)
     X, y = mixed(150, 3, 0.05)
     scores = np.column_stack([(X - X.mean(axis=0)) / X.std(axis=0), np.ones(len(X))]) * np.where(y, 1, -1)[:, None]
-    right = scores @ graded._least_squared_hinge(scores) > 0
+    right = scores @ overlap._least_squared_hinge(scores) > 0
     (found,) = overlaps(X, y)
     assert found.removed == (~right).sum()
     assert overlaps(X[right], y[right]) == []

@@ -9,7 +9,7 @@ from scipy.stats import pearsonr, spearmanr
 
 from closerlook.errors import InputError
 from closerlook.geometry import cluster, cluster_distances, label_distances, spatial_similarity
-from closerlook.geometry.halves import deal, predictiveness, split_similarity
+from closerlook.geometry.split_halves import deal, predictiveness, split_similarity
 from tests.geometry.test_resampling import Points, blobs
 
 

@@ -39,17 +39,17 @@ def check_witnesses(X: NDArray[Any], found: Clustering) -> None:
         (a, b) for a, b in combinations(range(found.n_clusters), 2) if found.cluster_codes[a] == found.cluster_codes[b]
     ]
     assert sorted(found.blocked_pairs()) == same
-    for blocker in found.blockers():
+    for blocker in found.blocked_merges():
         assert blocker.decided
-        assert found.cluster_codes[blocker.blocker] != found.cluster_codes[blocker.first]
+        assert found.cluster_codes[blocker.blocking] != found.cluster_codes[blocker.first]
         assert set(found.assignments[blocker.rows].tolist()) <= {blocker.first, blocker.second}
-        assert set(found.assignments[blocker.blocker_rows].tolist()) == {blocker.blocker}
-        for rows in (blocker.rows, blocker.blocker_rows):
+        assert set(found.assignments[blocker.blocking_rows].tolist()) == {blocker.blocking}
+        for rows in (blocker.rows, blocker.blocking_rows):
             assert (np.diff(rows) > 0).all()
-        for weights in (blocker.weights, blocker.blocker_weights):
+        for weights in (blocker.weights, blocker.blocking_weights):
             assert (weights >= 0).all()
             assert weights.sum() == pytest.approx(1, abs=1e-9)
-        apart = blocker.weights @ Z[blocker.rows] - blocker.blocker_weights @ Z[blocker.blocker_rows]
+        apart = blocker.weights @ Z[blocker.rows] - blocker.blocking_weights @ Z[blocker.blocking_rows]
         assert np.linalg.norm(apart) <= found.tau * found.radius * (1 + 1e-6) + 1e-15 * np.abs(Z).max()
 
 
@@ -68,19 +68,19 @@ def test_every_blocked_pair_of_a_larger_space_has_a_witness(n: int, d: int, labe
 def test_the_blocker_is_the_cluster_in_the_way() -> None:
     found = cluster([[0.0, 0.0], [4.0, 0.0], [1.0, 0.0], [1.0, 7.0]], list("aabb"))
     assert found.assignments.tolist() == [0, 1, 2, 2]
-    blocker = found.blocker(1, 0)
-    assert (blocker.first, blocker.second, blocker.blocker) == (0, 1, 2)
+    blocker = found.blocked_merge(1, 0)
+    assert (blocker.first, blocker.second, blocker.blocking) == (0, 1, 2)
     weights = dict(zip(blocker.rows.tolist(), blocker.weights.tolist(), strict=True))
     assert weights == pytest.approx({0: 0.75, 1: 0.25}, abs=1e-6)
-    assert blocker.blocker_rows.tolist() == [2]
+    assert blocker.blocking_rows.tolist() == [2]
 
 
 def test_a_conflict_is_blocked_by_its_twin() -> None:
     found = cluster([[0.0], [5.0], [0.0], [6.0]], list("aaba"))
     for pair in ((0, 1),):
-        blocker = found.blocker(*pair)
-        assert (blocker.rows.tolist(), blocker.blocker_rows.tolist()) == ([0], [2])
-        assert blocker.blocker == found.assignments[2]
+        blocker = found.blocked_merge(*pair)
+        assert (blocker.rows.tolist(), blocker.blocking_rows.tolist()) == ([0], [2])
+        assert blocker.blocking == found.assignments[2]
 
 
 @pytest.mark.parametrize("pair", [(0, 2), (1, 1), (-1, 0), (0, 9)])
@@ -89,7 +89,7 @@ def test_only_two_clusters_of_one_label_have_a_blocker(pair: tuple[int, int]) ->
     first, second = sorted(pair)
     text = f"clusters {first} and {second}: expected two different clusters of one label, below 3"
     with pytest.raises(InputError, match=text):
-        found.blocker(*pair)
+        found.blocked_merge(*pair)
 
 
 def test_a_pair_without_a_record_has_no_blocker() -> None:
@@ -97,24 +97,24 @@ def test_a_pair_without_a_record_has_no_blocker() -> None:
     kept = {pair: at for pair, at in found.refusals.index.items() if pair != (0, 2)}
     forgetful = replace(found, refusals=replace(found.refusals, index=kept))
     with pytest.raises(InputError, match="clusters 0 and 2: nothing is recorded that keeps them apart"):
-        forgetful.blocker(2, 0)
-    assert forgetful.blocker(1, 3).blocker == 2
+        forgetful.blocked_merge(2, 0)
+    assert forgetful.blocked_merge(1, 3).blocking == 2
 
 
 def test_the_rows_of_a_blocker_are_ascending() -> None:
     X, y = random_space(300, 6, 3)
-    several = [blocker for blocker in cluster(X, y).blockers() if len(blocker.rows) > 1]
+    several = [blocker for blocker in cluster(X, y).blocked_merges() if len(blocker.rows) > 1]
     assert len(several) > 20
     for blocker in several:
         assert blocker.rows.tolist() == sorted(set(blocker.rows.tolist()))
-        assert blocker.blocker_rows.tolist() == sorted(set(blocker.blocker_rows.tolist()))
+        assert blocker.blocking_rows.tolist() == sorted(set(blocker.blocking_rows.tolist()))
 
 
 def test_the_number_of_threads_does_not_change_the_blockers() -> None:
     X, y = random_space(400, 2, 2)
-    one, *others = (list(cluster(X, y, threads=threads).blockers()) for threads in (1, 2, 4))
+    one, *others = (list(cluster(X, y, threads=threads).blocked_merges()) for threads in (1, 2, 4))
     for other in others:
         for a, b in zip(one, other, strict=True):
-            assert (a.first, a.second, a.blocker) == (b.first, b.second, b.blocker)
+            assert (a.first, a.second, a.blocking) == (b.first, b.second, b.blocking)
             assert a.rows.tolist() == b.rows.tolist()
             assert a.weights.tolist() == b.weights.tolist()

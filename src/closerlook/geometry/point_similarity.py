@@ -30,7 +30,7 @@ ROUNDING = 1e-13
 
 
 @dataclass(frozen=True)
-class Alikeness:
+class PointSimilarity:
     """Two spaces of the same n rows, in any numbers of dimensions; each is 1 for a rotated and scaled copy.
 
     cka: linear, debiased: 0 in expectation for unrelated spaces (Nguyen et al. 2021). procrustes: the sum of the
@@ -50,11 +50,11 @@ class Alikeness:
         return asdict(self)
 
 
-def alikeness(A: ArrayLike, B: ArrayLike, *, k: int = NEIGHBOURS, threads: int | None = None) -> Alikeness:
+def compare_points(A: ArrayLike, B: ArrayLike, *, k: int = NEIGHBOURS, threads: int | None = None) -> PointSimilarity:
     """All measures of two spaces of the same rows."""
     a, b = _paired(A, B)
     shared = shared_neighbours(a, b, k=k, threads=threads)
-    return Alikeness(linear_cka(a, b), procrustes(a, b), rsa(a, b, threads=threads), shared, len(a), k)
+    return PointSimilarity(linear_cka(a, b), procrustes(a, b), rsa(a, b, threads=threads), shared, len(a), k)
 
 
 def linear_cka(A: ArrayLike, B: ArrayLike) -> float:

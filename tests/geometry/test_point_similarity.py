@@ -10,7 +10,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from closerlook.errors import InputError
 from closerlook.geometry import shape
-from closerlook.geometry.alike import alikeness, linear_cka, procrustes, rsa, shared_neighbours
+from closerlook.geometry.point_similarity import compare_points, linear_cka, procrustes, rsa, shared_neighbours
 
 
 def space(n: int = 120, d: int = 6, seed: int = 0) -> np.ndarray:
@@ -24,7 +24,7 @@ def turned(X: np.ndarray) -> np.ndarray:
 
 def test_a_turned_moved_and_scaled_copy_is_the_same() -> None:
     X = space()
-    found = alikeness(X, turned(X))
+    found = compare_points(X, turned(X))
     assert found.cka == pytest.approx(1)
     assert found.procrustes == pytest.approx(1)
     assert found.rsa == pytest.approx(1, abs=1e-6)
@@ -33,7 +33,7 @@ def test_a_turned_moved_and_scaled_copy_is_the_same() -> None:
 
 def test_the_order_of_the_two_does_not_matter() -> None:
     A, B = space(), space(d=9, seed=1) + np.pad(space(), ((0, 0), (0, 3)))
-    one, other = alikeness(A, B), alikeness(B, A)
+    one, other = compare_points(A, B), compare_points(B, A)
     for name, value in one.to_dict().items():
         assert other.to_dict()[name] == pytest.approx(value), name
 
@@ -120,16 +120,16 @@ def plain_neighbours(X: np.ndarray, k: int) -> list[list[int]]:
 
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     A, B = space(), space(seed=6) + space()
-    whole = alikeness(A, B)
+    whole = compare_points(A, B)
     monkeypatch.setattr(shape, "BLOCK_BYTES", 8 * 120 * 7)
-    for name, value in alikeness(A, B).to_dict().items():
+    for name, value in compare_points(A, B).to_dict().items():
         assert value == pytest.approx(whole.to_dict()[name], rel=1e-9), name
 
 
 def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shape, "BLOCK_BYTES", 8 * 120 * 7)
     A, B = space(), space(seed=6) + space()
-    assert alikeness(A, B, threads=1) == alikeness(A, B, threads=3)
+    assert compare_points(A, B, threads=1) == compare_points(A, B, threads=3)
 
 
 def test_other_rows_are_refused() -> None:
@@ -182,4 +182,4 @@ def test_one_row_far_out_leaves_the_ranks_of_the_others(far: float) -> None:
 @pytest.mark.parametrize("unit", [1e-170, 1e-90, 1e100, 1e300])
 def test_the_unit_of_the_coordinates_does_not_matter(unit: float) -> None:
     A, B = space(), space(seed=6) + space()
-    assert alikeness(A * unit, B).to_dict() == pytest.approx(alikeness(A, B).to_dict(), rel=1e-9)
+    assert compare_points(A * unit, B).to_dict() == pytest.approx(compare_points(A, B).to_dict(), rel=1e-9)
