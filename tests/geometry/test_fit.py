@@ -115,8 +115,9 @@ def test_scores_of_a_collapsed_space_keep_their_digits() -> None:
     assert 1 - silhouette(X, y) == pytest.approx(1 - silhouette_score(X, y), rel=1e-3)
 
 
-def test_blocks_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_strips_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = blobs(1)
+    monkeypatch.setattr("closerlook.geometry.shape.TILE", 7)
     whole = label_fit(X, y)
     monkeypatch.setattr("closerlook.geometry.shape.BLOCK_BYTES", 8 * 150 * 7)
     one, three = (label_fit(X, y, threads=threads) for threads in (1, 3))

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import platform
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -102,3 +106,42 @@ def test_certificates_are_there_only_where_asked_for() -> None:
         kernels.solve_pairs(Z, groups, pairs[:1], tau=1e-6, slack=1e-14).certificate(0)
     found = kernels.solve_pairs(Z, groups, pairs[:1], tau=1e-6, slack=1e-14, certificates=True)
     assert np.linalg.norm(found.certificate(0)[3]) == pytest.approx(1)
+
+
+CLUSTER_EVERY_SET = """
+import json
+from closerlook.geometry import cluster
+from tests.geometry.sets import small_sets
+results = {name: cluster(X, y) for name, X, y in small_sets()}
+history = lambda merges: [merges["first"].tolist(), merges["second"].tolist()]
+print(json.dumps({name: [c.assignments.tolist(), history(c.merges)] for name, c in results.items()}))
+"""
+
+
+def test_clusters_are_the_same_with_baseline_and_with_wide_instructions() -> None:
+    """The environment variable takes effect when the library is loaded, so each choice has a process of its own."""
+    results = []
+    for choice in ("", "baseline"):
+        environment = os.environ | {"CLOSERLOOK_KERNELS": choice}
+        command = [sys.executable, "-c", CLUSTER_EVERY_SET]
+        results.append(json.loads(subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE).stdout))
+    assert results[0] == results[1]
+    assert len(results[0]) > 100
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="only x86-64 has a second set of instructions")
+def test_the_baseline_instructions_can_be_chosen() -> None:
+    """A fused multiply-add rounds once: a sum of products then has other last digits on some random vectors."""
+    if "fma" not in Path("/proc/cpuinfo").read_text(encoding="utf-8").split():
+        pytest.skip("this processor has the baseline instructions alone")
+    results = {distance_digits(choice) for choice in ("", "baseline")}
+    assert len(results) == 2
+
+
+def distance_digits(choice: str) -> bytes:
+    program = (
+        "import numpy as np; from closerlook.geometry import separate; r = np.random.default_rng(0);"
+        "print([separate(r.normal(size=(9, 40)), r.normal(size=(9, 40))).normal.tolist() for _ in range(5)])"
+    )
+    environment = os.environ | {"CLOSERLOOK_KERNELS": choice}
+    return subprocess.run([sys.executable, "-c", program], env=environment, check=True, stdout=subprocess.PIPE).stdout

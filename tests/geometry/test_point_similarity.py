@@ -118,15 +118,17 @@ def plain_neighbours(X: np.ndarray, k: int) -> list[list[int]]:
     return np.argsort(squared, axis=1, kind="stable")[:, :k].tolist()
 
 
-def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_of_strips_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     A, B = space(), space(seed=6) + space()
+    monkeypatch.setattr(shape, "TILE", 7)
     whole = compare_points(A, B)
     monkeypatch.setattr(shape, "BLOCK_BYTES", 8 * 120 * 7)
     for name, value in compare_points(A, B).to_dict().items():
         assert value == pytest.approx(whole.to_dict()[name], rel=1e-9), name
 
 
-def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_threads_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shape, "TILE", 7)
     monkeypatch.setattr(shape, "BLOCK_BYTES", 8 * 120 * 7)
     A, B = space(), space(seed=6) + space()
     assert compare_points(A, B, threads=1) == compare_points(A, B, threads=3)
@@ -162,12 +164,24 @@ def test_rsa_of_collapsed_spaces_keeps_ranks_within_and_between_labels(m: int, n
     assert rsa(A, B) == pytest.approx(spearmanr(pdist(A), pdist(B)).statistic, abs=1e-5)
 
 
-def test_crowded_levels_do_not_depend_on_strips_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rsa_of_a_collapsed_space_does_not_depend_on_strips_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within a label inner products cancel: other last digits put distances at other levels, and move rsa by 1e-7."""
     rng = np.random.default_rng(0)
-    A, B = (rng.normal(size=(3, 8))[np.arange(90) % 3] + 1e-6 * rng.normal(size=(90, 8)) for _ in "AB")
+    n = 3 * shape.TILE + 7
+    A, B = (rng.normal(size=(3, 8))[np.arange(n) % 3] + 1e-6 * rng.normal(size=(n, 8)) for _ in "AB")
     whole = rsa(A, B)
-    monkeypatch.setattr(shape, "BLOCK_BYTES", 8 * 90 * 7)
+    monkeypatch.setattr(shape, "BLOCK_BYTES", 1)  # strips of one tile
     assert rsa(A, B, threads=1) == rsa(A, B, threads=3) == pytest.approx(whole, abs=1e-12)
+
+
+def test_a_distance_has_the_same_digits_in_every_strip() -> None:
+    X = np.random.default_rng(0).normal(size=(2 * shape.TILE + 7, 33))
+    centred, squares = shape.centre(X)
+    whole = shape.later_distances(centred, squares, 0, len(X))
+    assert (whole == whole.T)[: shape.TILE, shape.TILE :].all()
+    for start in range(0, len(X), shape.TILE):
+        end = min(start + shape.TILE, len(X))
+        assert (shape.later_distances(centred, squares, start, end) == whole[start:end, start:]).all()
 
 
 @pytest.mark.parametrize("far", [1e4, 1e6])

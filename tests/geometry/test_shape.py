@@ -134,10 +134,11 @@ def test_zeros_of_both_signs_are_one_place() -> None:
     assert two_nn(np.concatenate([X, X * [-1.0, 1.0, 1.0]])) == two_nn(X)
 
 
-def test_blocks_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_strips_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     X = np.random.default_rng(0).normal(size=(300, 5))
     whole = two_nn(X)
-    monkeypatch.setattr("closerlook.geometry.shape.BLOCK_BYTES", 8 * 300 * 7)
+    monkeypatch.setattr("closerlook.geometry.shape.TILE", 7)
+    monkeypatch.setattr("closerlook.geometry.shape.BLOCK_BYTES", 4 * 300 * 7)
     assert two_nn(X, threads=1) == two_nn(X, threads=3) == whole
 
 
@@ -170,6 +171,7 @@ def spaces_with_ties() -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("k", [1, 2, 10])
 def test_the_nearest_rows_are_those_by_all_differences(name: str, k: int, monkeypatch: pytest.MonkeyPatch) -> None:
     X = spaces_with_ties()[name]
+    monkeypatch.setattr("closerlook.geometry.shape.TILE", 7)
     monkeypatch.setattr("closerlook.geometry.shape.BLOCK_BYTES", 4 * len(X) * 7)
     rows, squared = nearest_rows(X, k)
     scaled = np.ldexp(X, -int(np.frexp(np.abs(X).max())[1]))

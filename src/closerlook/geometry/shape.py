@@ -21,6 +21,9 @@ from closerlook.geometry.frame import Floats, Frame, Integers, as_labels, as_poi
 BLOCK_BYTES = 1 << 25
 """What the distances of a strip of rows to all rows may take; several strips are under way at a time."""
 
+TILE = 128
+"""Rows whose distances are one matrix product. Strips begin at multiples of it."""
+
 MOST_TASKS = 8
 """Under way at a time, however many threads there are: memory stays bounded."""
 
@@ -280,7 +283,7 @@ Found = TypeVar("Found")
 
 def each_strip(work: Callable[[int, int], Found], n: int, threads: int | None = None, item: int = 8) -> Iterator[Found]:
     """work(start, end) for strips of n rows; item: the bytes of one distance. Strips do not depend on threads."""
-    rows = max(1, BLOCK_BYTES // (item * n))
+    rows = max(1, BLOCK_BYTES // (item * n * TILE)) * TILE
     strips = [(start, min(start + rows, n)) for start in range(0, n, rows)]
     return in_order(lambda strip: work(*strip), strips, threads)
 
@@ -319,13 +322,24 @@ def _linear_algebra() -> Any:
 
 
 def later_distances(centred: Floats, squares: Floats, start: int, end: int) -> Floats:
-    """(end - start, n - start) the distances of some rows to themselves and all later ones; squares: of all lengths."""
-    found: Floats = (-2 * centred[start:end]) @ centred[start:].T
-    found += squares[start:end, None]
-    found += squares[start:]
-    np.maximum(found, 0, out=found)
-    np.fill_diagonal(found, 0.0)
-    return np.sqrt(found, out=found)
+    """(end - start, n - start) the distances from the rows of a strip to each other and to all later rows.
+
+    centred, squares: as `centre` returns them. BLAS computes the last digits of an entry differently in products of
+    different shapes. So the product that an entry comes from depends on n and TILE alone, not on the strip: TILE rows
+    with all rows from the first of these on.
+    """
+    result: Floats = np.empty((end - start, len(centred) - start))
+    for first in range(start, end, TILE):
+        last = min(first + TILE, end)
+        tile = result[first - start : last - start, first - start :]
+        np.matmul(-2 * centred[first:last], centred[first:].T, out=tile)
+        tile += squares[first:last, None]
+        tile += squares[first:]
+        np.maximum(tile, 0, out=tile)
+        np.fill_diagonal(tile, 0.0)
+        np.sqrt(tile, out=tile)
+        result[first - start : last - start, : first - start] = result[: first - start, first - start : last - start].T
+    return result
 
 
 def centre(points: Floats) -> tuple[Floats, Floats]:
