@@ -50,7 +50,7 @@ PROTOTYPE = {
     ("bert-tiny", "trec-50"): 2.3,
 }
 PATIENCE = 15  # seconds that SVC may take for one pair: its limit of steps does not always end it
-AUDITED = ["labels", "clusters", "conflicts", "undecided", "apart", "conflicting", "blocked", "problems", "seconds"]
+AUDITED = ["labels", "clusters", "conflicts", "undecided", "separable", "conflicting", "blocked", "problems", "seconds"]
 AUDITED += ["audit_seconds", "memory"]
 WANTED = {"ps-role": 2.0, "trec-50": 2.0, ("bert-tiny", "pos"): 20.0, ("bert-tiny", "dep"): 20.0, "pos": 30.0}
 
@@ -117,7 +117,7 @@ def job(vectors: Path, what: dict[str, object]) -> dict[str, object]:
         result = audit(X, y, found)
         answer |= {
             "audit_seconds": time.perf_counter() - start,
-            "apart": result.apart,
+            "separable": result.separable,
             "conflicting": result.conflicting,
             "blocked": result.blocked,
             "problems": len(result.problems),

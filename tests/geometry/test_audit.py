@@ -52,7 +52,7 @@ def test_what_cluster_gives_is_clean(name: str) -> None:
     assert result.clean
     assert result.blocked == len(list(found.blocked_pairs()))
     codes = found.cluster_codes
-    assert result.apart + result.conflicting == np.count_nonzero(np.triu(codes[:, None] != codes))
+    assert result.separable + result.conflicting == np.count_nonzero(np.triu(codes[:, None] != codes))
 
 
 @pytest.mark.parametrize("tau", [1e-9, 1e-2, 0.3])

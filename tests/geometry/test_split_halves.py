@@ -9,13 +9,13 @@ from scipy.stats import pearsonr, spearmanr
 
 from closerlook.errors import InputError
 from closerlook.geometry import cluster, cluster_distances, label_distances, spatial_similarity
-from closerlook.geometry.split_halves import deal, predictiveness, split_similarity
+from closerlook.geometry.split_halves import assign_folds, predictiveness, split_similarity
 from tests.geometry.test_resampling import Points, blobs
 
 
 def test_dealing_gives_each_part_its_share_of_each_label() -> None:
     codes = np.repeat([0, 1, 2], [9, 7, 2])
-    part = deal(codes, 3, np.random.default_rng(0))
+    part = assign_folds(codes, 3, np.random.default_rng(0))
     assert np.bincount(part).tolist() == [6, 6, 6]
     for label, (least, most) in enumerate([(3, 3), (2, 3), (0, 1)]):
         counts = np.bincount(part[codes == label], minlength=3)
@@ -36,7 +36,7 @@ def test_split_halves_of_a_space_are_alike_and_noise_is_not() -> None:
 def test_a_split_value_is_the_spatial_similarity_of_its_parts() -> None:
     X, y = blobs(np.random.default_rng(0), d=4)
     found = split_similarity(X, y, folds=4, seed=2)
-    part = deal(y, 4, np.random.default_rng([2, 8, 0]))
+    part = assign_folds(y, 4, np.random.default_rng([2, 8, 0]))
     sides = [label_distances(cluster_distances(X[rows], cluster(X[rows], y[rows]))) for rows in (part == 1, part != 1)]
     assert found.values[1] == spatial_similarity(*sides, permutations=0, resamples=0).pearson
     assert len(found.values) == 4

@@ -147,13 +147,13 @@ def test_a_network_is_found_by_its_seed_sizes_and_space() -> None:
 def judged(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, list[int]]]]:
     """Which networks were active in which round."""
     seen: list[tuple[int, list[int]]] = []
-    original = Batch._judge
+    original = Batch._evaluate
 
     def judge(self: Batch, turn: int) -> None:
         seen.append((turn, self.active.tolist()))
         original(self, turn)
 
-    monkeypatch.setattr(Batch, "_judge", judge)
+    monkeypatch.setattr(Batch, "_evaluate", judge)
     return seen
 
 
