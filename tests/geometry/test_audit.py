@@ -64,7 +64,7 @@ def test_what_cluster_gives_at_another_tau_is_clean(tau: float) -> None:
 
 def test_pairs_in_conflict_are_counted() -> None:
     X, y = [[0.0], [0.0], [0.0], [5.0]], list("abab")
-    assert audit(X, y, cluster(X, y)) == Audit(apart=2, conflicting=2, blocked=2, problems=())
+    assert audit(X, y, cluster(X, y)) == Audit(separable=2, conflicting=2, blocked=2, problems=())
 
 
 def test_rows_within_tau_of_each_other_are_counted_as_conflicting() -> None:
@@ -94,7 +94,7 @@ def test_two_clusters_merged_across_another_are_found() -> None:
 def test_a_cluster_in_two_halves_is_found() -> None:
     X, y = [[0.0], [1.0], [5.0]], list("aab")
     problems = attempt(X, y, split(cluster(X, y)))
-    assert problems == ("clusters 0 and 1: nothing is recorded that keeps them apart",)
+    assert problems == ("clusters 0 and 1: no blocked merge is recorded for them",)
 
 
 @each_tampered
@@ -110,8 +110,8 @@ def test_two_rows_of_different_labels_swapped_are_found(name: str) -> None:
     assignments = found.assignments.copy()
     assignments[[0, other]] = assignments[[other, 0]]
     problems = attempt(X, y, replace(found, assignments=assignments))
-    assert f"row 0 is in cluster {found.assignments[other]}, of another label" in problems
-    assert f"row {other} is in cluster {found.assignments[0]}, of another label" in problems
+    assert f"row 0 is in cluster {found.assignments[other]}, which has another label" in problems
+    assert f"row {other} is in cluster {found.assignments[0]}, which has another label" in problems
 
 
 @pytest.mark.parametrize("name", ["random_labels-3d-0", "crowded-0", "touching_blobs-2d-0"])
@@ -132,7 +132,7 @@ def test_a_blocker_that_blocks_nothing_is_found() -> None:
     moved = X.copy()
     moved[2, 1] = 1.0
     result = audit(moved, y, found)
-    assert result.problems == ("clusters 0 and 1 might have merged: with 2 their union is separable",)
+    assert result.problems == ("clusters 0 and 1 could have been merged: their union and cluster 2 are separable",)
 
 
 def test_a_blocker_of_the_same_label_is_found() -> None:
@@ -147,9 +147,9 @@ def test_a_blocker_of_the_same_label_is_found() -> None:
 def test_a_clustering_of_other_rows_is_refused() -> None:
     X, y = SETS["touching_blobs-2d-0"]
     found = of_set("touching_blobs-2d-0")
-    with pytest.raises(InputError, match=r"X and y \(29 rows, 2 labels\) are not what was clustered"):
+    with pytest.raises(InputError, match=r"X and y have 29 rows and 2 labels; expected those that were clustered"):
         audit(X[:-1], y[:-1], found)
-    with pytest.raises(InputError, match=r"X and y \(30 rows, 2 labels\) are not what was clustered"):
+    with pytest.raises(InputError, match=r"X and y have 30 rows and 2 labels; expected those"):
         audit(X, y + 1, found)
 
 

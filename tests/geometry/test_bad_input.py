@@ -160,7 +160,7 @@ each_call = pytest.mark.parametrize("call", [nearest_hulls, hull_distances])
 @pytest.mark.parametrize(
     ("queries", "text"),
     [
-        ([[1.0, 2.0, 3.0]], "queries have 3 coordinates; expected 2, as the points of the hulls"),
+        ([[1.0, 2.0, 3.0]], "queries have 3 coordinates; expected 2, as in X"),
         ([1.0, 2.0], r"queries has shape \(2,\); expected two dimensions"),
         ([[1.0, np.nan]], "queries holds nan at row 0, column 1"),
         (
@@ -185,7 +185,7 @@ def test_queries_beyond_all_numbers_of_the_frame_are_refused(call: Any) -> None:
 @pytest.mark.parametrize(
     ("members", "text"),
     [
-        ([], "there are no hulls; expected the rows of at least one"),
+        ([], "members is empty; expected at least one list of rows"),
         ([[0], []], "hull 1 has no rows; expected at least one"),
         ([[0], [1, 3]], "hull 1 has rows from 1 to 3; X has rows 0 to 2"),
         ([[2, -1]], "hull 0 has rows from -1 to 2; X has rows 0 to 2"),

@@ -96,7 +96,7 @@ def test_a_pair_without_a_record_has_no_blocker() -> None:
     found = cluster([[0.0], [1.0], [2.0], [3.0]], list("abab"))
     kept = {pair: at for pair, at in found.refusals.index.items() if pair != (0, 2)}
     forgetful = replace(found, refusals=replace(found.refusals, index=kept))
-    with pytest.raises(InputError, match="clusters 0 and 2: nothing is recorded that keeps them apart"):
+    with pytest.raises(InputError, match="clusters 0 and 2: no blocked merge is recorded for them"):
         forgetful.blocked_merge(2, 0)
     assert forgetful.blocked_merge(1, 3).blocking == 2
 

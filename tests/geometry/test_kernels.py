@@ -102,7 +102,7 @@ def test_no_pairs_have_no_verdicts() -> None:
 
 def test_certificates_are_there_only_where_asked_for() -> None:
     Z, groups, pairs = pairs_of_points()
-    with pytest.raises(ValueError, match="certificates were not asked for"):
+    with pytest.raises(ValueError, match="certificates were not requested"):
         kernels.solve_pairs(Z, groups, pairs[:1], tau=1e-6, slack=1e-14).certificate(0)
     found = kernels.solve_pairs(Z, groups, pairs[:1], tau=1e-6, slack=1e-14, certificates=True)
     assert np.linalg.norm(found.certificate(0)[3]) == pytest.approx(1)

@@ -277,7 +277,7 @@ def test_similarity_takes_the_labels_of_both_in_any_order_and_leaves_out_nan() -
 def test_similarity_of_a_constant_table_is_nan_and_other_counts_are_refused() -> None:
     a = of_values(tables([1.0, 2.0, 3.0]))
     assert np.isnan(resample_similarity(a, of_values(tables([2.0, 2.0, 2.0])))).all()
-    with pytest.raises(InputError, match=r"a has 1 replicates and b has 2; expected as many of both"):
+    with pytest.raises(InputError, match=r"a has 1 replicates and b has 2; expected the same number"):
         resample_similarity(a, of_values(tables([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])))
 
 

@@ -459,7 +459,7 @@ def changed(*changes: tuple[int, int, float]) -> Pair:
         (changed((2, 2, 1)), "a has the distance 1 between 'L2' and itself; expected 0"),
         (
             changed((1, 2, np.nan), (2, 1, np.nan)),
-            "a has no distance (NaN) between 'L1' and 'L2', which have others; expected a number, or NaN for all",
+            "a has no distance (NaN) between 'L1' and 'L2', which have other distances; expected a number",
         ),
         (GOOD[1], "a is a ndarray; expected label distances or a pair (labels, matrix)"),
         ((*GOOD, True), "a is a tuple; expected label distances or a pair (labels, matrix)"),
@@ -485,8 +485,8 @@ def test_too_few_labels_in_common_says_what_to_do() -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"permutations": -1}, "permutations is -1; expected at least 0 (0 skips them)"),
-        ({"resamples": -5}, "resamples is -5; expected at least 0 (0 skips them)"),
+        ({"permutations": -1}, "permutations is -1; expected at least 0 (0 skips this step)"),
+        ({"resamples": -5}, "resamples is -5; expected at least 0 (0 skips this step)"),
         ({"confidence": 95}, "confidence is 95; expected a share between 0 and 1, as 0.95"),
         ({"confidence": math.nan}, "confidence is nan; expected a share between 0 and 1"),
     ],

@@ -257,7 +257,7 @@ def test_a_result_is_plain_values_for_json() -> None:
         ((32, 64), 1, "sizes \\(32, 64\\) arrived; expected widths of hidden layers, such as \\[\\(64, 128\\)"),
         ("32", 1, "sizes '32' arrived"),
         (None, 1, "sizes None arrived"),
-        ([()], 0, "seeds 0 arrived; expected how many, at least 1, or several numbers from 0 on"),
+        ([()], 0, "seeds 0 arrived; expected how many, at least 1, or a list of numbers from 0 on"),
         ([()], [], "seeds \\[\\] arrived"),
         ([()], [-1], "seeds \\[-1\\] arrived"),
         ([()], 1.5, "seeds 1.5 arrived"),

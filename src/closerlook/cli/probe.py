@@ -176,7 +176,7 @@ def _summary(findings: Findings) -> list[tuple[str, str]]:
     if findings.audit is not None:
         audit = findings.audit
         state = "clean" if audit.clean else f"{len(audit.problems)} PROBLEMS"
-        counts = f"{audit.separable:,} separable, {audit.conflicting:,} in conflict, {audit.blocked:,} blocked"
+        counts = f"{audit.separable:,} apart, {audit.conflicting:,} in conflict, {audit.blocked:,} blocked"
         rows.append(("audit", f"{state}: pairs {counts}"))
     rows.append(("RMS radius", f"{found.radius:.6g}"))
     rows.append(("settings", f"tau {found.tau:g}, min points {settings.min_points}, statistic {settings.statistic}"))

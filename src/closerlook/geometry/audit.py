@@ -56,7 +56,9 @@ def audit(
     points = as_points(X)
     labels, codes = as_labels(y, len(points))
     if len(points) != len(clustering.assignments) or labels != clustering.labels:
-        raise InputError(f"X and y ({len(points)} rows, {len(labels)} labels) are not what was clustered")
+        raise InputError(
+            f"X and y have {len(points)} rows and {len(labels)} labels; expected those that were clustered"
+        )
     inspector = _Inspector(points, clustering, kernels.count_threads(threads))
     impure = np.flatnonzero(codes != clustering.cluster_codes[clustering.assignments])
     inspector.problems += [

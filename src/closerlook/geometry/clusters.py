@@ -257,11 +257,8 @@ def _merge(
     inner_foes = [[number[foe] for foe in foes[label]] for label in mixed]
     basis, planes = _directions(Z, n, starts, inner_foes)
     n_rows = len(space.codes)
-    report = (
-        (lambda done, total: progress(n_rows // 10 + done * (n_rows - n_rows // 10) // total, n_rows))
-        if progress
-        else None
-    )
+    start = n_rows // 10  # the test of whole labels was the first tenth
+    report = (lambda done, total: progress(start + done * (n_rows - start) // total, n_rows)) if progress else None
     merging = kernels.merge_greedily(
         Z,
         n=n,

@@ -163,7 +163,7 @@ def point_to_hull(point: ArrayLike, A: ArrayLike, *, tau: float = TAU, scale: fl
 def check_tau(tau: float) -> None:
     """Raise InputError unless tau is between 0 and 1."""
     if not (np.isfinite(tau) and 0 < tau < 1):
-        raise InputError(f"tau is {tau}; expected a fraction of the RMS radius, above 0 and below 1 (default {TAU:g})")
+        raise InputError(f"tau is {tau}; expected a part of the RMS radius, above 0 and below 1 (default {TAU:g})")
 
 
 def certified(
