@@ -206,7 +206,7 @@ static int64_t next_within(Linkage *l, double reach, double *distance)
             look_around(l, slot, 0, l->bound);
             key = renewed_key(l, slot);
         }
-        if (l->near_n[slot] == 0) continue; /* no merge is possible */
+        if (l->near_n[slot] == 0) continue; /* no merge */
         if (key > reach || (l->heap_n && key > l->heap_key[0])) {
             push(l, key, slot);
             continue;
