@@ -126,9 +126,9 @@ def _add_near_twins(twin: Integers, Z: Floats, codes: Integers, place: Integers,
                 _pair_up(twin, codes, rows[left], rows[right])
 
 
-def _pair_up(twin: Integers, codes: Integers, here: Integers, there: Integers) -> None:
+def _pair_up(twin: Integers, codes: Integers, first: Integers, second: Integers) -> None:
     """Give each row of one position a twin among the rows of the other position, and the reverse."""
-    for rows, others in ((here, there), (there, here)):
+    for rows, others in ((first, second), (second, first)):
         for row in rows[twin[rows] < 0]:
             differing = others[codes[others] != codes[row]]
             if len(differing):

@@ -184,10 +184,10 @@ def cluster(
     X: (n, d) points, y: (n,) labels. tau: hulls nearer than tau RMS radii overlap. threads: all cores by default; the
     result does not depend on it. progress: called with the amount of work done and the total.
 
-    >>> found = cluster([[0.0], [1.0], [2.0], [3.0], [4.0]], ["a", "a", "b", "a", "a"])
-    >>> found.n_clusters, found.is_separable, found.assignments.tolist()
+    >>> clustering = cluster([[0.0], [1.0], [2.0], [3.0], [4.0]], ["a", "a", "b", "a", "a"])
+    >>> clustering.n_clusters, clustering.is_separable, clustering.assignments.tolist()
     (3, False, [0, 0, 1, 2, 2])
-    >>> found.blocked_merge(0, 2).blocking_rows.tolist()
+    >>> clustering.blocked_merge(0, 2).blocking_rows.tolist()
     [2]
     """
     points = as_points(X)
@@ -218,10 +218,10 @@ def _overlapping_labels(space: Arrangement, threads: int, progress: Progress | N
         return foes, blocks
     n = len(space.codes)
     report = (lambda done, total: progress(done * n // (10 * total), n)) if progress else None
-    found = kernels.solve_pairs(
+    verdicts = kernels.solve_pairs(
         space.Z, groups, np.array(pairs), tau=space.tau, slack=space.slack, threads=threads, progress=report
     )
-    for (label, other), verdict in zip(pairs, found.verdict.tolist(), strict=True):
+    for (label, other), verdict in zip(pairs, verdicts.verdict.tolist(), strict=True):
         if verdict == kernels.SEPARABLE:
             continue
         if other >= space.labels:

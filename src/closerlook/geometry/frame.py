@@ -78,6 +78,12 @@ def as_labels(y: ArrayLike, n: int) -> tuple[tuple[Label, ...], Integers]:
     return tuple(labels.tolist()), codes.astype(np.int64).reshape(-1)
 
 
+def check_two_labels(labels: tuple[Label, ...]) -> None:
+    """Raise InputError unless there are at least two labels."""
+    if len(labels) < 2:
+        raise InputError(f"y has one label, {labels[0]!r}; expected at least two")
+
+
 def at_least(name: str, value: int, least: int) -> None:
     """Raise InputError if an option is below its smallest allowed value."""
     if value < least:

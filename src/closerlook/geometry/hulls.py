@@ -75,8 +75,8 @@ class Separation:
     def verify(self, A: ArrayLike, B: ArrayLike) -> bool:
         """Whether the proof holds for A and B. It is checked on every point in plain numpy, without the solver.
 
-        >>> found = separate([[0.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [1.0, 2.0]])
-        >>> found.verdict, found.verify([[0.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [1.0, 2.0]])
+        >>> result = separate([[0.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [1.0, 2.0]])
+        >>> result.verdict, result.verify([[0.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [1.0, 2.0]])
         ('separable', True)
         """
         points_a, points_b = as_points(A, "A"), as_points(B, "B")
@@ -101,8 +101,8 @@ def separate(
     that A and B come from (default: of A and B together). gap: the relative gap to which the distance is computed; None
     stops at the first proof.
 
-    >>> found = separate([[0.0, 0.0], [2.0, 0.0]], [[1.0, 1.0], [1.0, 3.0]])
-    >>> found.verdict, round(found.distance, 6)
+    >>> result = separate([[0.0, 0.0], [2.0, 0.0]], [[1.0, 1.0], [1.0, 3.0]])
+    >>> result.verdict, round(result.distance, 6)
     ('separable', 1.0)
     >>> separate([[0.0, 0.0], [2.0, 0.0]], [[1.0, -1.0], [1.0, 3.0]]).verdict
     'overlapping'
@@ -122,7 +122,7 @@ def separate(
     m = len(points_a)
     groups = (np.arange(m), np.arange(m, len(Z)))
     tolerance = tau * (frame.radius if scale is None else frame.inside(scale))
-    found = kernels.solve_pairs(
+    verdicts = kernels.solve_pairs(
         Z,
         groups,
         np.array([[0, 1]]),
@@ -132,7 +132,7 @@ def separate(
         certificates=True,
     )
     return certified(
-        found,
+        verdicts,
         0,
         points_a=points_a,
         points_b=points_b,

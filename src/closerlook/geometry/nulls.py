@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import bdtr
 
-from closerlook.errors import InputError
 from closerlook.geometry.clusters import cluster
 from closerlook.geometry.distances import cluster_distances, label_distances
-from closerlook.geometry.frame import Floats, Integers, as_labels, as_points, at_least
+from closerlook.geometry.frame import Floats, Integers, as_labels, as_points, at_least, check_two_labels
 from closerlook.geometry.hulls import TAU
 from closerlook.geometry.kernels import Progress
 from closerlook.geometry.overlap import LabelHulls
@@ -88,8 +87,7 @@ def separability(
     at_least("shuffles", shuffles, 0)
     points = as_points(X)
     labels, codes = as_labels(y, len(points))
-    if len(labels) < 2:
-        raise InputError(f"y has one label, {labels[0]!r}; expected at least two")
+    check_two_labels(labels)
     rng = np.random.default_rng([seed, 5])
     hulls = LabelHulls(points, tau, threads)
     shares = []

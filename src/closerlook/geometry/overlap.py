@@ -8,10 +8,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from closerlook.errors import InputError
 from closerlook.geometry import kernels
 from closerlook.geometry.clusters import Clustering
-from closerlook.geometry.frame import Floats, Frame, Integers, Label, as_labels, longest
+from closerlook.geometry.frame import Floats, Frame, Integers, Label, as_labels, check_two_labels, longest
 from closerlook.geometry.hulls import TAU
 from closerlook.geometry.kernels import Progress
 from closerlook.geometry.shape import in_order, in_range
@@ -67,8 +66,7 @@ def overlaps(
     """The pairs of labels that are not linearly separable, and how far they are from it; the largest share first."""
     points = in_range(X)
     labels, codes = as_labels(y, len(points))
-    if len(labels) < 2:
-        raise InputError(f"y has one label, {labels[0]!r}; expected at least two")
+    check_two_labels(labels)
     separable = LabelHulls(points, tau, threads).separable(codes)
     overlapping = [
         pair

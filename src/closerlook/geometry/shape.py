@@ -14,9 +14,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from closerlook.errors import InputError
 from closerlook.geometry import kernels
-from closerlook.geometry.frame import Floats, Frame, Integers, as_labels, as_points, blocks
+from closerlook.geometry.frame import Floats, Frame, Integers, as_labels, as_points, blocks, check_two_labels
 
 BLOCK_BYTES = 1 << 25
 """Memory for the distances from a strip of rows to all rows; several strips are computed at a time."""
@@ -260,8 +259,7 @@ def labelled(X: ArrayLike, y: ArrayLike) -> tuple[Floats, Integers, int]:
     """Checked points, the label index of each row, and the number of labels: at least two."""
     points = in_range(X)
     labels, codes = as_labels(y, len(points))
-    if len(labels) < 2:
-        raise InputError(f"y has one label, {labels[0]!r}; expected at least two")
+    check_two_labels(labels)
     return points, codes, len(labels)
 
 
