@@ -17,7 +17,7 @@ SHORT = ("--task", "toy-question", "--epochs", 1, "--layers", "last", "--snapsho
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
-    """The machine is shared, and threads that wait for each other cost more than they save."""
+    """Use one torch thread: on shared cores more threads are slower. Remove the log handlers afterwards."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -29,20 +29,20 @@ def one_thread() -> Iterator[None]:
 
 def test_a_run_prints_its_settings_and_a_table_of_snapshots(tmp_path: Path, capsys: Capsys) -> None:
     out, err = run(capsys, "tune", *SHORT, "--out", tmp_path / "run", "--trainer", "max_grad_norm=0.5")
-    for told in ("bert-tiny tuned on toy-question, seed 0", "accuracy train", "loss test", "fingerprint"):
-        assert told in out
-    for told in ("epochs 1.0", "learning_rate 0.0003", "batch_size 32", "warmup 0.1", "weight_decay 0.01"):
-        assert told in err
+    for text in ("bert-tiny tuned on toy-question, seed 0", "accuracy train", "loss test", "fingerprint"):
+        assert text in out
+    for text in ("epochs 1.0", "learning_rate 0.0003", "batch_size 32", "warmup 0.1", "weight_decay 0.01"):
+        assert text in err
     assert "3 snapshots at steps 0, 6, 12" in err
     assert "max_grad_norm 0.5" in err
     assert "spaces are in the store" not in err
     assert "12 steps, 3 snapshots in " in err
-    found = TuningResult.load(tmp_path / "run")
-    assert found.settings.trainer_arguments == {"max_grad_norm": 0.5}
+    tuned = TuningResult.load(tmp_path / "run")
+    assert tuned.settings.trainer_arguments == {"max_grad_norm": 0.5}
     assert snapshot_spaces(tmp_path / "run", 6, splits="test")[0].n == 86
 
 
-def test_json_is_the_run_itself_and_the_second_time_it_is_not_made_again(tmp_path: Path, capsys: Capsys) -> None:
+def test_json_is_the_run_and_a_finished_run_is_not_trained_again(tmp_path: Path, capsys: Capsys) -> None:
     first, _ = run(capsys, "tune", *SHORT, "--out", tmp_path, "--split", "test", "--json")
     again, err = run(capsys, "tune", *SHORT, "--out", tmp_path, "--split", "test", "--json")
     assert first == again
@@ -63,7 +63,7 @@ def test_json_is_the_run_itself_and_the_second_time_it_is_not_made_again(tmp_pat
         (("--out", "run", "--save-weight"), "No such option"),
     ],
 )
-def test_unfit_options_are_one_line_and_exit_code_two(
+def test_invalid_options_are_one_line_and_exit_code_two(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys, options: tuple[object, ...], message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
