@@ -3,12 +3,15 @@
 import json
 import logging
 from collections.abc import Iterator
+from dataclasses import fields
+from inspect import signature
 from pathlib import Path
 
 import pytest
 import torch
 
-from closerlook.tuning import TuningResult, snapshot_spaces
+from closerlook.cli.tune import tune as tune_command
+from closerlook.tuning import TuningResult, TuningSettings, snapshot_spaces
 from tests.cli.console import assert_refused, run
 
 Capsys = pytest.CaptureFixture[str]
@@ -25,6 +28,16 @@ def one_thread() -> Iterator[None]:
     log = logging.getLogger("closerlook")
     log.handlers.clear()
     log.setLevel(logging.NOTSET)
+
+
+def test_every_setting_has_an_option_with_the_same_default() -> None:
+    options = {name: parameter.default for name, parameter in signature(tune_command).parameters.items()}
+    renamed = {"splits": "split", "trainer_arguments": "trainer", "deterministic": "fast"}
+    for field in fields(TuningSettings):
+        assert renamed.get(field.name, field.name) in options
+        if field.name not in renamed:
+            assert options[field.name] == field.default, field.name
+    assert (options["split"], options["trainer"], options["fast"]) == (None, None, False)
 
 
 def test_a_run_prints_its_settings_and_a_table_of_snapshots(tmp_path: Path, capsys: Capsys) -> None:
