@@ -10,11 +10,12 @@ import pytest
 
 from closerlook.study.cells import Cell, Kind, ResolvedPlan, tune_cell
 from closerlook.study.estimate import Costs, estimate_cell
-from closerlook.study.foresight import _imagined, foresee, foresee_run, planned_steps
+from closerlook.study.foresight import _imagined, foresee, foresee_run
 from closerlook.study.graph import Graph, add_run, expand
 from closerlook.study.opening import resolve_plan
 from closerlook.study.study import CompletedStudy, forecast
 from closerlook.study.work import read_result
+from closerlook.tuning.steps import planned_steps
 from tests.study.small import small_plan, write_tasks
 
 

@@ -118,13 +118,13 @@ def extract_cell(study: ResolvedPlan, encoder: str) -> Cell:
 
 
 def tune_cell(study: ResolvedPlan, encoder: str, task: str, seed: int) -> Cell:
-    """A fine-tuning, with the spaces of its snapshots."""
+    """A fine-tuning run, with the spaces of its snapshots."""
     plan, (source, _) = study.plan, study.encoders[encoder]
     settings = replace(study.settings[encoder, task], seed=seed)
     content = {
         "weights": source.fingerprint,
         "task": study.tasks[task].content_hash,
-        "settings": settings.to_dict() | {"probe": sorted(settings.probe.values())},
+        "settings": settings.key_content(),
     }
     how = how_of(study) | {
         "encoder": encoder,

@@ -10,8 +10,8 @@ from typing import Any
 from closerlook.encoders.source import EncoderInfo
 from closerlook.representations.targets import VECTORS_PER_EXAMPLE
 from closerlook.study.cells import Cell, ResolvedPlan, layers_of
-from closerlook.study.foresight import planned_steps
 from closerlook.tasks.task import Task
+from closerlook.tuning.steps import planned_steps
 
 BASE_BYTES = 400_000_000
 """What a process with torch and the libraries holds before it does anything."""
@@ -97,11 +97,13 @@ def _tune(study: ResolvedPlan, cell: Cell) -> Estimate:
     encoder, task, probes = cell.how["encoder"], study.tasks[cell.how["task"]], list(cell.how["probe"])
     source, info = study.encoders[encoder]
     settings = study.settings[encoder, cell.how["task"]]
-    steps = len(planned_steps(settings, task))
-    probed = sum(_tokens(study.tasks[one], split) for one in probes for split in study.plan.splits)
-    between = len(layers_of(study.plan, source, info, ends=False)) * (steps - 2) + 2 * len(settings.layers)
-    disk = sum(_vector_bytes(study.tasks[one], study.plan.splits, info.width, between) for one in probes)
-    work = 6 * _tokens(task, "train") * settings.epochs + 2 * probed * steps
+    snapshots = len(planned_steps(settings, task))
+    probed_tokens = sum(_tokens(study.tasks[probe], split) for probe in probes for split in study.plan.splits)
+    first_and_last, between = (len(layers_of(study.plan, source, info, ends=ends)) for ends in (True, False))
+    layers = between * (snapshots - 2) + 2 * first_and_last
+    disk = sum(_vector_bytes(study.tasks[probe], study.plan.splits, info.width, layers) for probe in probes)
+    epochs, _ = settings.epochs_and_batch_size
+    work = 6 * _tokens(task, "train") * epochs + 2 * probed_tokens * snapshots
     return Estimate(4 + work * _inner(info) / FLOPS, BASE_BYTES + 24 * info.parameters + 200_000_000, disk)
 
 

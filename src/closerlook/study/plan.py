@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import MISSING, fields
 from difflib import get_close_matches
+from functools import partial
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args, get_type_hints
 
 import yaml
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    create_model,
+    field_validator,
+    model_validator,
+)
 
 from closerlook.errors import InputError
 from closerlook.geometry.nulls import POINTS as NULL_POINTS
@@ -17,7 +30,7 @@ from closerlook.geometry.point_similarity import NEIGHBOURS
 from closerlook.probes.grid import GRID, SEEDS, check_sizes
 from closerlook.probes.training import ProbeTraining, Sizes
 from closerlook.tuning.schedule import read_snapshots
-from closerlook.tuning.settings import WARMUP, WEIGHT_DECAY
+from closerlook.tuning.settings import TuningSettings, check_setting
 
 PRESETS = ("default", "paper", "paper-small")
 Measure = Literal[
@@ -74,17 +87,42 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Tuning(_Part):
-    """How encoders are fine-tuned; what is not given is usual for the encoder's size."""
+NOT_IN_TUNING = {
+    "seed",
+    "pool",
+    "snapshots",
+    "probe",
+    "splits",
+    "layers",
+    "snapshot_layers",
+    "window",
+    "save_weights",
+    "deterministic",
+}
+"""Fields of TuningSettings that are no entries of `tuning`: other entries set them, or they keep their defaults."""
 
-    epochs: float | None = Field(None, gt=0)
-    learning_rate: float | None = Field(None, gt=0)
-    batch_size: int | None = Field(None, ge=1)
-    warmup: float = Field(WARMUP, ge=0, lt=1)
-    weight_decay: float = Field(WEIGHT_DECAY, ge=0)
-    early_stopping: int | None = Field(None, ge=1)
-    lora: bool | int | None = None
-    trainer_arguments: dict[str, Any] = {}
+
+def _tuning_entries() -> dict[str, Any]:
+    """The entries of `tuning`, each with its type and default, taken from the fields of TuningSettings."""
+    types = get_type_hints(TuningSettings)
+    chosen = [field for field in fields(TuningSettings) if field.name not in NOT_IN_TUNING]
+    return {
+        field.name: (
+            types[field.name],
+            field.default if field.default_factory is MISSING else Field(default_factory=field.default_factory),
+        )
+        for field in chosen
+    }
+
+
+class Tuning(create_model("Tuning", __base__=_Part, **_tuning_entries())):  # type: ignore[misc]  # fields are generated
+    """How encoders are fine-tuned: the fields of TuningSettings that describe the training, with their defaults."""
+
+    @field_validator("*")
+    @classmethod
+    def _check_setting(cls, value: object, info: ValidationInfo) -> object:
+        _refusing(partial(check_setting, info.field_name or ""), value)
+        return value
 
 
 class Classifier(_Part):

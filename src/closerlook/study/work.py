@@ -212,39 +212,20 @@ def _extract(cell: Cell, out: Path, threads: int) -> Found:
 
 
 def _tune(cell: Cell, out: Path, threads: int) -> Found:
-    from closerlook.tuning import tune
+    from closerlook.tuning import TuningSettings, tune
 
     how = cell.how
-    asked, probes = how["settings"], _tasks(how, how["probe"])
+    settings, probes = TuningSettings.from_dict(how["settings"]), _tasks(how, how["probe"])
     run = tune(
         _encoder(how),
-        probes[0],  # the tuned task is the first of those that are probed
-        out=out / "weights" / cell.key if asked["save_weights"] else None,
+        probes[0],  # the task of the fine-tuning is the first of those that are probed
+        settings,
         probe=probes,
+        out=out / "weights" / cell.key if settings.save_weights else None,
         store=how["store"],
         device=how["device"],
-        layers=asked["layers"],
-        between=asked["between"],
-        splits=asked["splits"],
-        **{name: asked[name] for name in TUNE_SETTINGS},
     )
     return measures.tuning_rows(run), {"tuned": run.to_dict()}
-
-
-TUNE_SETTINGS = (
-    "seed",
-    "epochs",
-    "learning_rate",
-    "batch_size",
-    "warmup",
-    "weight_decay",
-    "pool",
-    "snapshots",
-    "save_weights",
-    "early_stopping",
-    "lora",
-    "trainer_arguments",
-)
 
 
 def _geometry(cell: Cell, out: Path, threads: int) -> Found:
