@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from closerlook.study.cells import PRETRAINED
-from closerlook.study.runs import Run
+from closerlook.study.runs import Run as Run  # noqa: PLC0414 - readers of the table import it from here
 
 if TYPE_CHECKING:
     import pandas as pd
