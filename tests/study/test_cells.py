@@ -13,10 +13,11 @@ from closerlook.study.files import read_result
 from closerlook.study.forecasting import _imagined, foresee, foresee_run
 from closerlook.study.graph import Graph, add_run, expand
 from closerlook.study.kinds import KINDS, estimate_cell
-from closerlook.study.kinds.tune import planned_steps, tune_cell
+from closerlook.study.kinds.tune import tune_cell
 from closerlook.study.remaining import Costs
 from closerlook.study.resolving import resolve_plan
 from closerlook.study.study import CompletedStudy, forecast
+from closerlook.tuning.steps import planned_steps
 from tests.study.small import small_plan, write_tasks
 
 

@@ -20,7 +20,7 @@ from closerlook.study.kinds.classifier import classifier_rows
 from closerlook.study.kinds.comparison import compare_spaces
 from closerlook.study.kinds.geometry import measure_space
 from closerlook.study.rows import Row, row
-from closerlook.tuning.settings import Asked
+from closerlook.tuning.settings import TuningSettings
 from closerlook.tuning.tuned import Snapshot, TuningResult
 
 SETTINGS: dict[str, Any] = {"tau": 1e-6, "min_points": 1, "statistic": "mean", "distances": True, "threads": 1}
@@ -427,18 +427,7 @@ class Kept:
 
 def test_a_fine_tuning_tells_how_its_head_does_at_each_snapshot() -> None:
     found = [Kept(0, 2.0, 0.1), Kept(5, 1.0, 0.6)]
-    asked = Asked(0, 1, 1e-3, 8, 0.0, 0.0, "log", None, None, {})
-    settings = asked.fill(
-        10,
-        pool="auto",
-        probe={},
-        splits=["train"],
-        layers=[0],
-        between=[0],
-        window=None,
-        save_weights=False,
-        deterministic=True,
-    )
+    settings = TuningSettings(epochs=1, splits=["train"], layers=[0])
     snapshots = tuple(
         Snapshot(one.step, one.step / 5, "w", {"test": one.loss}, {"test": one.accuracy}) for one in found
     )

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from closerlook.study.cells import ResolvedPlan
 from closerlook.study.graph import Graph, ResultLookup, add_run, expand
-from closerlook.study.kinds.tune import planned_steps
 from closerlook.study.runs import Run
+from closerlook.tuning.steps import planned_steps
 from closerlook.tuning.tuned import Snapshot, TuningResult
 
 
@@ -27,12 +27,13 @@ def foresee_run(study: ResolvedPlan, key: str, run: Run) -> Graph:
 
 
 def _imagined(study: ResolvedPlan, key: str, run: Run) -> TuningResult:
-    """What a fine-tuning will leave, with names in the place of weights that do not exist yet."""
+    """The expected result of a fine-tuning run, with placeholders for fingerprints that are not known yet."""
     encoder, name, seed = run.encoder, run.tuned_on, run.seed
     (source, info), task = study.encoders[encoder], study.tasks[name]
     settings = replace(study.settings[encoder, name], seed=seed)
     steps = planned_steps(settings, task)
-    weights = [source.fingerprint if step == 0 else f"{key}:{step}" for step in steps]
+    fingerprints = [source.fingerprint if step == 0 else f"{key}:{step}" for step in steps]
+    snapshots = tuple(Snapshot(step, 0.0, name, {}, {}) for step, name in zip(steps, fingerprints, strict=True))
     return TuningResult(
         encoder=source.name,
         base=source.fingerprint,
@@ -41,7 +42,7 @@ def _imagined(study: ResolvedPlan, key: str, run: Run) -> TuningResult:
         task=task.name,
         task_hash=task.content_hash,
         settings=settings,
-        snapshots=tuple(Snapshot(step, 0.0, name, {}, {}) for step, name in zip(steps, weights, strict=True)),
+        snapshots=snapshots,
         steps=steps[-1],
         seconds=0.0,
         device="",

@@ -20,8 +20,8 @@ from closerlook.study.kinds.geometry import Geometry, Uncertainty
 from closerlook.study.kinds.nulls import Nulls
 from closerlook.study.kinds.panel import Panel
 from closerlook.study.kinds.split_halves import Halves
+from closerlook.study.kinds.tune import Tuning
 from closerlook.tuning.schedule import read_snapshots
-from closerlook.tuning.settings import WARMUP, WEIGHT_DECAY
 
 PRESETS = ("default", "paper", "paper-small")
 
@@ -43,19 +43,6 @@ Names = Annotated[list[str], BeforeValidator(as_list), Field(min_length=1)]
 MeasureName = Annotated[str, AfterValidator(_check_measure)]
 Seed = Annotated[int, Field(strict=True, ge=0, lt=1 << 32)]
 DEVICE = r"auto|cpu|mps|cuda(:\d+)?"
-
-
-class Tuning(PlanPart):
-    """How encoders are fine-tuned; what is not given is usual for the encoder's size."""
-
-    epochs: float | None = Field(None, gt=0)
-    learning_rate: float | None = Field(None, gt=0)
-    batch_size: int | None = Field(None, ge=1)
-    warmup: float = Field(WARMUP, ge=0, lt=1)
-    weight_decay: float = Field(WEIGHT_DECAY, ge=0)
-    early_stopping: int | None = Field(None, ge=1)
-    lora: bool | int | None = None
-    trainer_arguments: dict[str, Any] = Field(default_factory=dict)
 
 
 class Cross(PlanPart):

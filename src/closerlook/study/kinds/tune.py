@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
+from dataclasses import MISSING, fields, replace
+from functools import partial
 from pathlib import Path
+from typing import Any, get_type_hints
+
+from pydantic import Field, ValidationInfo, create_model, field_validator
 
 from closerlook.study.cells import Cell, ResolvedPlan, how_of, layers_of, opened_as, task_name
+from closerlook.study.entries import PlanPart, as_value_error
 from closerlook.study.inputs import encoder_path, load_tasks
 from closerlook.study.kinds.kind import EARLY, CellResult, Kind
 from closerlook.study.measure import Measure
 from closerlook.study.rows import Row, row
 from closerlook.study.sizes import BASE_BYTES, FLOPS, Estimate, layer_parameters, token_count, vector_bytes
-from closerlook.tasks.task import Task
-from closerlook.tuning.schedule import snapshot_steps
-from closerlook.tuning.settings import TuningSettings
+from closerlook.tuning.settings import TuningSettings, check_setting
+from closerlook.tuning.steps import planned_steps
 from closerlook.tuning.tuned import TuningResult
-
-DEV = ("dev", "validation", "valid")
-"""Splits that early stopping looks at; without one it holds out a tenth of train, see `tuning.training`."""
 
 MEASURES = (
     Measure(
@@ -40,14 +40,52 @@ MEASURES = (
 )
 
 
+NOT_IN_TUNING = {
+    "seed",
+    "pool",
+    "snapshots",
+    "probe",
+    "splits",
+    "layers",
+    "snapshot_layers",
+    "window",
+    "save_weights",
+    "deterministic",
+}
+"""Fields of TuningSettings that are no entries of `tuning`: other entries set them, or they keep their defaults."""
+
+
+def _tuning_entries() -> dict[str, Any]:
+    """The entries of `tuning`, each with its type and default, taken from the fields of TuningSettings."""
+    types = get_type_hints(TuningSettings)
+    chosen = [field for field in fields(TuningSettings) if field.name not in NOT_IN_TUNING]
+    return {
+        field.name: (
+            types[field.name],
+            field.default if field.default_factory is MISSING else Field(default_factory=field.default_factory),
+        )
+        for field in chosen
+    }
+
+
+class Tuning(create_model("Tuning", __base__=PlanPart, **_tuning_entries())):  # type: ignore[misc]  # fields are generated
+    """How encoders are fine-tuned: the fields of TuningSettings that describe the training, with their defaults."""
+
+    @field_validator("*")
+    @classmethod
+    def _check_setting(cls, value: object, info: ValidationInfo) -> object:
+        as_value_error(partial(check_setting, info.field_name or ""), value)
+        return value
+
+
 def tune_cell(study: ResolvedPlan, encoder: str, task: str, seed: int) -> Cell:
-    """A fine-tuning, with the spaces of its snapshots."""
+    """The cell of a fine-tuning run, with the spaces of its snapshots."""
     plan, (source, _) = study.plan, study.encoders[encoder]
     settings = replace(study.settings[encoder, task], seed=seed)
     content = {
         "weights": source.fingerprint,
         "task": study.tasks[task].content_hash,
-        "settings": settings.to_dict() | {"probe": sorted(settings.probe.values())},
+        "settings": settings.key_content(),
     }
     how = how_of(study) | {
         "encoder": encoder,
@@ -58,52 +96,22 @@ def tune_cell(study: ResolvedPlan, encoder: str, task: str, seed: int) -> Cell:
     return KIND.cell(content, how, (), f"{source.name} on {task_name(study, task)}, seed {seed}")
 
 
-def planned_steps(settings: TuningSettings, task: Task) -> list[int]:
-    """The steps at which a fine-tuning on that task will be looked at, unless it stops early."""
-    texts = len(set(task.split("train").sentence.tolist()))
-    if settings.early_stopping is not None and not any(split.name in DEV for split in task.splits):
-        texts -= max(1, round(0.1 * texts))
-    batches = math.ceil(texts / settings.batch_size)
-    accumulated = settings.trainer_arguments.get("gradient_accumulation_steps", 1)
-    per_epoch = max(1, math.ceil(batches / (accumulated if isinstance(accumulated, int) and accumulated > 0 else 1)))
-    return snapshot_steps(settings.snapshots, math.ceil(settings.epochs * per_epoch), per_epoch)
-
-
 def run(cell: Cell, out: Path, threads: int) -> CellResult:
     """Fine-tune, and write the spaces of the snapshots to the store."""
     from closerlook.tuning import tune
 
     how = cell.how
-    asked, probes = how["settings"], load_tasks(cell, how["probe"])
-    run = tune(
+    settings, probes = TuningSettings.from_dict(how["settings"]), load_tasks(cell, how["probe"])
+    result = tune(
         encoder_path(cell),
-        probes[0],  # the tuned task is the first of those that are probed
-        out=out / "weights" / cell.key if asked["save_weights"] else None,
+        probes[0],  # the task of the fine-tuning is the first of those that are probed
+        settings,
         probe=probes,
+        out=out / "weights" / cell.key if settings.save_weights else None,
         store=how["store"],
         device=how["device"],
-        layers=asked["layers"],
-        between=asked["between"],
-        splits=asked["splits"],
-        **{name: asked[name] for name in TUNE_SETTINGS},
     )
-    return tuning_rows(run), {"tuned": run.to_dict()}
-
-
-TUNE_SETTINGS = (
-    "seed",
-    "epochs",
-    "learning_rate",
-    "batch_size",
-    "warmup",
-    "weight_decay",
-    "pool",
-    "snapshots",
-    "save_weights",
-    "early_stopping",
-    "lora",
-    "trainer_arguments",
-)
+    return tuning_rows(result), {"tuned": result.to_dict()}
 
 
 def tuning_rows(run: TuningResult) -> list[Row]:
@@ -121,11 +129,13 @@ def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
     encoder, task, probes = cell.how["encoder"], study.tasks[cell.how["task"]], list(cell.how["probe"])
     source, info = study.encoders[encoder]
     settings = study.settings[encoder, cell.how["task"]]
-    steps = len(planned_steps(settings, task))
-    probed = sum(token_count(study.tasks[one], split) for one in probes for split in study.plan.splits)
-    between = len(layers_of(study.plan, source, info, ends=False)) * (steps - 2) + 2 * len(settings.layers)
-    disk = sum(vector_bytes(study.tasks[one], study.plan.splits, info.width, between) for one in probes)
-    work = 6 * token_count(task, "train") * settings.epochs + 2 * probed * steps
+    snapshots = len(planned_steps(settings, task))
+    probed_tokens = sum(token_count(study.tasks[probe], split) for probe in probes for split in study.plan.splits)
+    first_and_last, between = (len(layers_of(study.plan, source, info, ends=ends)) for ends in (True, False))
+    layers = between * (snapshots - 2) + 2 * first_and_last
+    disk = sum(vector_bytes(study.tasks[probe], study.plan.splits, info.width, layers) for probe in probes)
+    epochs, _ = settings.epochs_and_batch_size
+    work = 6 * token_count(task, "train") * epochs + 2 * probed_tokens * snapshots
     return Estimate(4 + work * layer_parameters(info) / FLOPS, BASE_BYTES + 24 * info.parameters + 200_000_000, disk)
 
 
