@@ -13,6 +13,7 @@ from closerlook.errors import CloserLookError, InputError
 from closerlook.representations.extract import choose_layers, choose_pool, encoder_info
 from closerlook.representations.store import Store
 from closerlook.study.cells import ResolvedPlan, layers_of
+from closerlook.study.entries import LayeredPart
 from closerlook.study.plan import Plan, PlanError, make_plan, read_plan
 from closerlook.tasks import load_task
 from closerlook.tasks.task import Task
@@ -101,7 +102,7 @@ def _random(name: str, plan: Plan, store: Store) -> tuple[Source, EncoderInfo]:
 def _encoder(name: str, plan: Plan, store: Store) -> tuple[Source, EncoderInfo]:
     source = resolve(name)
     info = encoder_info(source, store, device=plan.device)
-    parts = (plan.classifier, plan.panel, plan.nulls, plan.uncertainty, plan.halves)
+    parts = [part for _, part in plan if isinstance(part, LayeredPart)]
     for layers in (plan.layers, plan.snapshot_layers, *(part.layers for part in parts)):
         choose_layers(layers, info.layers, source.name)
     looked_at = layers_of(plan, source, info, ends=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from closerlook.study.cells import ResolvedPlan
-from closerlook.study.graph import Graph, ResultLookup, Run, add_run, expand
+from closerlook.study.graph import Graph, ResultLookup, add_run, expand
+from closerlook.study.runs import Run
 from closerlook.tuning.steps import planned_steps
 from closerlook.tuning.tuned import Snapshot, TuningResult
 
@@ -27,7 +28,7 @@ def foresee_run(study: ResolvedPlan, key: str, run: Run) -> Graph:
 
 def _imagined(study: ResolvedPlan, key: str, run: Run) -> TuningResult:
     """The expected result of a fine-tuning run, with placeholders for fingerprints that are not known yet."""
-    encoder, name, seed = run
+    encoder, name, seed = run.encoder, run.tuned_on, run.seed
     (source, info), task = study.encoders[encoder], study.tasks[name]
     settings = replace(study.settings[encoder, name], seed=seed)
     steps = planned_steps(settings, task)
