@@ -5,7 +5,9 @@ PYTHON ?= python3
 NATIVE := src/closerlook/geometry/native
 LIBRARY := $(NATIVE)/kernels.so
 # --no-compile: Python writes bytecode at the first import, only for modules that are used; this halves the set-up time.
+# So a shell that forbids bytecode must not hand that on: every process would compile torch again.
 PIP = $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt
+unexport PYTHONDONTWRITEBYTECODE
 
 # Stamp files. $(READY): .venv has what a study needs; $(READY)-test: also the extra `test`; and so on for each extra.
 READY := $(VENV)/.ready
