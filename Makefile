@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Stamp files. $(READY): .venv has what a study needs; $(READY)-test: also the extra `test`; and so on for each extra.
 READY := $(VENV)/.ready
 
-.PHONY: study test test-slow lint format docs benchmark hooks clean
+.PHONY: study test test-slow test-portable lint format docs package benchmark hooks clean
 
 study: $(LIBRARY)  ## run the default study on the built-in encoder and tasks; prints the path of the report page at the end
 	$(BIN)/closerlook study default --out study
@@ -24,6 +24,9 @@ test: lint $(READY)-test  ## all checks except the slow tests; tests of the page
 
 test-slow: $(LIBRARY) $(READY)-test $(READY)-docs  ## the slow tests
 	$(BIN)/python -m pytest -m slow
+
+test-portable: $(LIBRARY) $(READY)-test  ## the numerical tests with the instructions of other processors; not part of `make test`
+	$(BIN)/python -m tests.portable
 
 lint: $(LIBRARY) $(READY)-lint  ## ruff and mypy
 	$(BIN)/ruff check .
@@ -37,6 +40,9 @@ format: $(READY)-lint  ## let ruff correct what it can
 docs: $(LIBRARY) $(READY)-docs  ## the documentation as a site in site/, readable without a server; a warning is an error
 	$(BIN)/python -m sphinx --builder html --fresh-env --fail-on-warning --keep-going --quiet docs site
 	@echo site/index.html
+
+package: $(READY)  ## the source archive and the wheel for this platform, in dist/
+	$(BIN)/python -m hatchling build
 
 benchmark: $(LIBRARY) $(READY)-bench  ## speed and memory, as ratios to a reference measured in the same run
 	$(BIN)/python benchmarks/extraction.py
@@ -60,4 +66,4 @@ $(LIBRARY): hatch_build.py $(wildcard $(NATIVE)/*.[ch]) | $(READY)
 	$(BIN)/python hatch_build.py
 
 clean:
-	rm -rf $(VENV) study site $(LIBRARY)
+	rm -rf $(VENV) study site dist $(LIBRARY)
