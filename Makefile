@@ -20,7 +20,7 @@ study: $(LIBRARY)  ## run the default study on the built-in encoder and tasks; p
 test: lint $(READY)-test  ## all checks except the slow tests; tests of the page in a browser need Chromium
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
 		echo "Chromium not found: tests of the report page in a browser are skipped"
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest -n auto -m "not slow" --cov --cov-report=term:skip-covered
 
 test-slow: $(LIBRARY) $(READY)-test $(READY)-docs  ## the slow tests
 	$(BIN)/python -m pytest -m slow
