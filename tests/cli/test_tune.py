@@ -39,12 +39,12 @@ def test_a_run_prints_its_settings_and_a_table_of_snapshots(tmp_path: Path, caps
     assert "12 steps, 3 snapshots in " in err
     found = TuningResult.load(tmp_path / "run")
     assert found.settings.trainer_arguments == {"max_grad_norm": 0.5}
-    assert snapshot_spaces(tmp_path / "run", 6, split="test")[0].n == 86
+    assert snapshot_spaces(tmp_path / "run", 6, splits="test")[0].n == 86
 
 
 def test_json_is_the_run_itself_and_the_second_time_it_is_not_made_again(tmp_path: Path, capsys: Capsys) -> None:
-    first, _ = run(capsys, "tune", *SHORT, "--out", tmp_path, "--split", "test", "--json")
-    again, err = run(capsys, "tune", *SHORT, "--out", tmp_path, "--split", "test", "--json")
+    first, _ = run(capsys, "tune", *SHORT, "--out", tmp_path, "--splits", "test", "--json")
+    again, err = run(capsys, "tune", *SHORT, "--out", tmp_path, "--splits", "test", "--json")
     assert first == again
     assert "holds this run, finished" in err
     assert TuningResult.from_dict(json.loads(first)) == TuningResult.load(tmp_path)
@@ -59,7 +59,7 @@ def test_json_is_the_run_itself_and_the_second_time_it_is_not_made_again(tmp_pat
         (("--out", "run", "--snapshots", "0,1000000"), "a snapshot at step 1000000 requested"),
         (("--out", "run", "--trainer", "bf16"), "--trainer 'bf16' arrived; expected NAME=VALUE"),
         (("--out", "run", "--trainer", "seed=1"), "trainer argument seed arrived; give it as seed instead"),
-        (("--out", "run", "--split", "dev"), "split 'dev' requested"),
+        (("--out", "run", "--splits", "dev"), "split 'dev' requested"),
         (("--out", "run", "--save-weight"), "No such option"),
     ],
 )

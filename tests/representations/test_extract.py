@@ -19,7 +19,7 @@ from closerlook.encoders.encoder import Encoder
 from closerlook.encoders.source import EMBEDDED, resolve
 from closerlook.errors import InputError, WorkError
 from closerlook.representations import forward
-from closerlook.representations.extract import choose_layers, extract
+from closerlook.representations.extract import choose_layers, choose_splits, extract
 from closerlook.representations.space import Space
 from closerlook.representations.store import Store
 from closerlook.tasks.task import Annotated, Task, Unit
@@ -118,7 +118,7 @@ def test_a_plain_text_is_tokenized_as_it_stands() -> None:
 
 
 def test_provenance_is_full() -> None:
-    made = extract(EMBEDDED, task("token", "mine"), split="test", layers=1)[0].provenance
+    made = extract(EMBEDDED, task("token", "mine"), splits="test", layers=1)[0].provenance
     assert (made.encoder, made.layer, made.task, made.split, made.pool) == ("bert-tiny", 1, "mine", "test", "mean")
     assert made.weights == resolve(EMBEDDED).fingerprint
     assert made.task_hash == task("token").content_hash
@@ -143,9 +143,9 @@ def test_tasks_on_the_same_text_share_one_pass_and_equal_those_asked_alone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     tasks = [task(unit, unit) for unit in ("token", "pair", "span", "sentence")]
-    alone = [space for one in tasks for space in extract(EMBEDDED, one, split="all", store=tmp_path / "alone")]
+    alone = [space for one in tasks for space in extract(EMBEDDED, one, splits="all", store=tmp_path / "alone")]
     passes = counted_passes(monkeypatch)
-    together = extract(EMBEDDED, tasks, split="all", store=tmp_path / "together")
+    together = extract(EMBEDDED, tasks, splits="all", store=tmp_path / "together")
     assert sum(passes) == len(SENTENCES)
     assert [s.provenance.title() for s in together] == [s.provenance.title() for s in alone]
     for one, other in zip(together, alone, strict=True):
@@ -410,6 +410,15 @@ def test_public_extract_is_this_one() -> None:
     assert closerlook.Space is Space
 
 
+@pytest.mark.parametrize("splits", ["all", ["test", "train", "extra", "valid"]])
+def test_splits_come_as_train_dev_test_others_whatever_the_file_and_the_request_say(splits: str | list[str]) -> None:
+    texts: list[Annotated] = [(("light", "rain"), [((1,), "A")])]
+    shuffled = Task.build("t", "token", dict.fromkeys(("extra", "test", "valid", "train"), texts))
+    assert [split.name for split in choose_splits(shuffled, splits)] == ["train", "valid", "test", "extra"]
+    spaces = extract(EMBEDDED, shuffled, splits=splits, layers=0)
+    assert [space.provenance.split for space in spaces] == ["train", "valid", "test", "extra"]
+
+
 def test_paths_may_be_given_as_paths(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("text,label\nwhat a day,good\n")
     (space,) = extract(resolve(EMBEDDED).folder, tmp_path / "t.csv", layers=0)
@@ -420,7 +429,7 @@ def test_paths_may_be_given_as_paths(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({"task": []}, "no task arrived"),
-        ({"split": []}, "no split requested; task t has train, test"),
+        ({"splits": []}, "no split requested; task t has train, test"),
         ({"encoder": Encoder.load(EMBEDDED), "window": 16}, "given with a loaded encoder"),
         ({"encoder": Encoder.load(EMBEDDED), "dtype": "float16"}, "given with a loaded encoder"),
     ],

@@ -42,7 +42,7 @@ def test_extraction_names_the_words_computed_and_from_the_store(name: str) -> No
     expected = task.words(task.split("test"))
     assert (expected is None) is (name == "toy-question")
     for _ in ("computed", "from the store"):
-        for found in extract("bert-tiny", task, split="test", layers=[0, 2]):
+        for found in extract("bert-tiny", task, splits="test", layers=[0, 2]):
             assert found.words == expected
     if expected:
         assert len(expected) == len(task.split("test"))

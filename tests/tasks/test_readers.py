@@ -69,6 +69,7 @@ def test_format_overrides_the_suffix(folder: Path) -> None:
         ("valid", "valid"),
         ("my.Validation.set", "validation"),
         ("dev", "dev"),
+        ("reviews_val", "val"),
         ("train-of-thought-test", "test"),
         ("contest", "train"),
         ("trainer", "train"),

@@ -57,15 +57,15 @@ def test_snapshots_are_taken_on_the_schedule(usual: tuple[TuningResult, Path]) -
 def test_step_zero_is_plain_extraction(usual: tuple[TuningResult, Path]) -> None:
     run, store = usual
     assert run.snapshots[0].fingerprint == run.base == resolve(EMBEDDED).fingerprint
-    plain = extract(EMBEDDED, small(), split="all")
-    kept = snapshot_spaces(run, 0, small(), split="all", store=store)
+    plain = extract(EMBEDDED, small(), splits="all")
+    kept = snapshot_spaces(run, 0, small(), splits="all", store=store)
     assert len(kept) == len(plain) == 6
     for one, other in zip(kept, plain, strict=True):
         np.testing.assert_array_equal(one.X, other.X)
 
 
 def test_what_is_in_the_store_already_is_not_computed_for_step_zero(monkeypatch: pytest.MonkeyPatch) -> None:
-    extract(EMBEDDED, small(), split="all")
+    extract(EMBEDDED, small(), splits="all")
     calls = []
     monkeypatch.setattr("closerlook.representations.forward.compute", lambda *rest: calls.append(rest) or stop())
     with pytest.raises(KeyboardInterrupt):
@@ -80,7 +80,7 @@ def stop() -> None:
 def test_a_snapshot_is_found_without_a_model(usual: tuple[TuningResult, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     run, store = usual
     monkeypatch.setattr(Encoder, "load", None)
-    (space,) = snapshot_spaces(run, -1, small(), split="test", layers=2, store=store)
+    (space,) = snapshot_spaces(run, -1, small(), splits="test", layers=2, store=store)
     made = space.provenance
     assert (made.encoder, made.checkpoint, made.layer) == ("bert-tiny", "tuned on small-token, seed 0, step 10", 2)
     assert made.weights == run.snapshots[-1].fingerprint
@@ -126,7 +126,7 @@ def test_other_tasks_are_probed_along_the_way() -> None:
     run = tune(EMBEDDED, small(), probe=probes, snapshots=2, splits="test", **SHORT)
     assert list(run.settings.probe) == ["small-pair", "small-sentence"]
     assert list(run.snapshots[-1].accuracy) == ["test"]
-    before, after = (snapshot_spaces(run, step, probes, split="test") for step in (0, -1))
+    before, after = (snapshot_spaces(run, step, probes, splits="test") for step in (0, -1))
     assert [space.d for space in after] == [256, 128]
     assert not any(np.allclose(one.X, other.X) for one, other in zip(before, after, strict=True))
 

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from closerlook.cli.options import HOW, AllowPickle, Data, EncoderName, StoreFolder, TrustRemoteCode, Window
+from closerlook.cli.options import (
+    HOW,
+    AllowPickle,
+    Data,
+    EncoderName,
+    StoreFolder,
+    TrustRemoteCode,
+    Window,
+    split_names,
+)
 from closerlook.errors import InputError
 
 if TYPE_CHECKING:
@@ -76,8 +85,9 @@ def tune(
         list[str] | None,
         Option(help="Task whose vectors are kept; may be repeated. (default: the tuned one)", rich_help_panel=KEEPING),
     ] = None,
-    split: Annotated[
-        list[str] | None, Option(help="Split to keep; may be repeated. (default: all)", rich_help_panel=KEEPING)
+    splits: Annotated[
+        list[str] | None,
+        Option("--splits", "--split", help="all, or names such as train,test. (default: all)", rich_help_panel=KEEPING),
     ] = None,
     layers: Annotated[
         str, Option(help="all, last, or numbers such as 0,2-4; 0 is the embedding output.", rich_help_panel=KEEPING)
@@ -131,7 +141,7 @@ def tune(
             pool=pool,
             snapshots=snapshots,
             probe=probe or None,
-            splits="all" if not split or "all" in split else split,
+            splits=split_names(splits, "all"),
             layers=layers,
             between=between,
             data=data,

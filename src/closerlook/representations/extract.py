@@ -17,7 +17,7 @@ from closerlook.errors import InputError, WorkError
 from closerlook.representations.space import Provenance, Space
 from closerlook.representations.store import Store, content_key
 from closerlook.tasks import load_task
-from closerlook.tasks.task import Split, Task, Unit
+from closerlook.tasks.task import Split, Task, Unit, split_order
 from closerlook.version import __version__
 
 if TYPE_CHECKING:  # torch is loaded only where something is not in the store yet
@@ -69,7 +69,7 @@ def extract(
     encoder: str | Path | Encoder = EMBEDDED,
     task: str | Path | Task | Sequence[str | Path | Task] = "toy-pos",
     *,
-    split: str | Sequence[str] = "train",
+    splits: str | Sequence[str] = "train",
     layers: str | int | Iterable[int] = "all",
     pool: str = "auto",
     data: str | Path | None = None,
@@ -86,12 +86,12 @@ def extract(
     """The spaces of the encoder's layers for a task, in order of task, split and layer; taken from the store if there.
 
     encoder: a name (see `closerlook.Encoder`) or a loaded one. task: a name, a path or a Task; several share one
-    forward pass over each distinct text. split: one, several, or 'all'. layers: 'all', 'last', a number or several,
+    forward pass over each distinct text. splits: one name, several, or 'all'. layers: 'all', 'last', a number or several,
     or '0,2-4'; 0 is the embedding output. pool: 'mean', 'first' or 'last' subword; for sentences 'cls' or 'mean';
     'auto' is mean, and cls for sentences where the encoder has such a token. window: tokens read at a time, if fewer
     than the encoder can; longer texts are read in overlapping windows. An interrupted call goes on where it stopped.
 
-    >>> [space.X.shape for space in extract("bert-tiny", "toy-question", split="test", layers="last")]
+    >>> [space.X.shape for space in extract("bert-tiny", "toy-question", splits="test", layers="last")]
     [(86, 128)]
     """
     tasks = load_tasks(task, data)
@@ -102,7 +102,7 @@ def extract(
     kept = store if isinstance(store, Store) else Store(store)
     info = asked.info(kept, window)
     chosen = choose_layers(layers, info.layers, asked.provenance.encoder or "")
-    wanted = _all_wanted(asked.provenance, info, tasks, split, pool)
+    wanted = _all_wanted(asked.provenance, info, tasks, splits, pool)
     found = {want.key(layer): kept.get(want.key(layer)) for want in wanted for layer in chosen}
     log.info(
         "%d of %d spaces are in the store %s", sum(space is not None for space in found.values()), len(found), kept.root
@@ -133,7 +133,7 @@ def fetch_spaces(
     info: EncoderInfo,
     task: str | Path | Task | Sequence[str | Path | Task],
     *,
-    split: str | Sequence[str] = "train",
+    splits: str | Sequence[str] = "train",
     layers: str | int | Iterable[int] = "all",
     pool: str = "auto",
     data: str | Path | None = None,
@@ -145,7 +145,7 @@ def fetch_spaces(
     """
     kept = store if isinstance(store, Store) else Store(store)
     chosen = choose_layers(layers, info.layers, known.encoder or "")
-    wanted = _all_wanted(known, info, load_tasks(task, data), split, pool)
+    wanted = _all_wanted(known, info, load_tasks(task, data), splits, pool)
     found = [(kept.get(want.key(layer)), want, layer) for want in wanted for layer in chosen]
     missing = [(want, layer) for space, want, layer in found if space is None]
     if missing:
@@ -325,19 +325,18 @@ def load_tasks(task: str | Path | Task | Sequence[str | Path | Task], data: str 
 
 
 def _all_wanted(
-    known: Provenance, info: EncoderInfo, tasks: Sequence[Task], split: str | Sequence[str], pool: str
+    known: Provenance, info: EncoderInfo, tasks: Sequence[Task], splits: str | Sequence[str], pool: str
 ) -> list[Target]:
-    return [_wanted(known, info, one, part, pool) for one in tasks for part in choose_splits(one, split)]
+    return [_wanted(known, info, one, part, pool) for one in tasks for part in choose_splits(one, splits)]
 
 
-def choose_splits(task: Task, split: str | Sequence[str]) -> tuple[Split, ...]:
-    """The splits of those names; `all` is every split the task has."""
-    if split == "all":
-        return task.splits
-    names = dict.fromkeys([split] if isinstance(split, str) else split)
-    if not names:
-        raise InputError(f"no split requested; task {task.name} has {', '.join(part.name for part in task.splits)}")
-    return tuple(task.split(name) for name in names)
+def choose_splits(task: Task, splits: str | Sequence[str]) -> tuple[Split, ...]:
+    """The requested splits of a task, always in the order of `split_order`; 'all' requests every split it has."""
+    available = [split.name for split in task.splits]
+    requested = available if splits == "all" else [splits] if isinstance(splits, str) else splits
+    if not requested:
+        raise InputError(f"no split requested; task {task.name} has {', '.join(available)}")
+    return tuple(task.split(name) for name in sorted(set(requested), key=split_order))
 
 
 def _named(space: Space | None, want: Target, layer: int) -> Space:

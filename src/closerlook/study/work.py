@@ -201,7 +201,7 @@ def _extract(cell: Cell, out: Path, threads: int) -> Found:
     extract(
         _encoder(how),
         _tasks(how, how["tasks"]),
-        split=content["splits"],
+        splits=content["splits"],
         layers=content["layers"],
         pool=content["pool"],
         store=how["store"],

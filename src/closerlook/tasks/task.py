@@ -24,6 +24,9 @@ POSITIONS: dict[Unit, tuple[str, ...]] = {
 }
 """For each unit, the columns of `Split.positions`; `stop` is one past the last word."""
 
+DEV_SPLITS = ("dev", "valid", "validation", "val")
+"""The usual names of the development split."""
+
 Text = str | tuple[str, ...]
 """A text as it stands, or split into words (needed wherever targets are words)."""
 
@@ -32,6 +35,16 @@ Target = tuple[Sequence[int], str]
 
 Annotated = tuple[Text, Sequence[Target]]
 """A text and the examples in it, in order; what every reader yields."""
+
+
+def split_order(name: str) -> tuple[int, str]:
+    """Sort key for names of splits: train, then dev (any of `DEV_SPLITS`), then test, then all others by name.
+
+    >>> sorted(["extra", "test", "validation", "train"], key=split_order)
+    ['train', 'validation', 'test', 'extra']
+    """
+    ranks = {"train": 0, **dict.fromkeys(DEV_SPLITS, 1), "test": 2}
+    return ranks.get(name.lower(), 3), name
 
 
 @dataclass(frozen=True, eq=False)

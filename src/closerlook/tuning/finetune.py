@@ -195,7 +195,7 @@ class _Request:
     def _vectors_are_there(self, run: TuningResult) -> bool:
         try:
             for snapshot in run.snapshots:
-                snapshot_spaces(run, snapshot, self.probes, split=self.splits, store=self.store)
+                snapshot_spaces(run, snapshot, self.probes, splits=self.splits, store=self.store)
         except WorkError:
             return False
         return True

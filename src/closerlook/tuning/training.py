@@ -196,7 +196,7 @@ class _Keeper(TrainerCallback):  # type: ignore[misc]  # transformers is untyped
             spaces = extract(
                 named,
                 plan.probes,
-                split=plan.settings.splits,
+                splits=plan.settings.splits,
                 layers=layers,
                 pool=plan.settings.pool,
                 store=plan.store,

@@ -9,13 +9,13 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from closerlook.errors import InputError
-from closerlook.tasks.task import Annotated, Unit
+from closerlook.tasks.task import DEV_SPLITS, Annotated, Unit
 
 Reading = tuple[Unit, dict[str, list[Annotated]]]
 """What a reader makes of one file: the unit of its examples, and each split's annotated texts."""
 
-SPLITS = ("train", "dev", "valid", "validation", "test")
-"""The words that name a split, in the name of a file or in a column."""
+SPLITS = ("train", *DEV_SPLITS, "test")
+"""The names of splits that are recognised in file names and in a column `split`."""
 
 shown = reprlib.repr
 """A value for an error message: escaped, on one line, cut where long or deeply nested."""
