@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from closerlook.encoders.alignment import Ints, Pool, Slots
+from closerlook.encoders.alignment import Ints, Pool, Pooling
 from closerlook.encoders.encoder import Encoder
 from closerlook.representations.targets import VECTORS_PER_EXAMPLE, locate_examples
 from closerlook.tasks.task import Split, Unit
@@ -21,7 +21,7 @@ class Batch:
     """Some texts as the encoder reads them, and the recipe of their examples' vectors."""
 
     windows: list[list[int]]
-    slots: Slots
+    slots: Pooling
 
 
 class Examples:
@@ -68,7 +68,7 @@ class Examples:
             labels.append(self.y[start:end])
             slots += int(end - start) * self.vectors_each
         window, column, slot, weight = (np.concatenate(part) for part in zip(*parts, strict=True))
-        recipe = Slots(slots, window, column, slot, weight)
+        recipe = Pooling(slots, window, column, slot, weight)
         return {"batch": Batch(windows, recipe), "labels": torch.from_numpy(np.concatenate(labels).astype(np.int64))}
 
     def vectors(self, encoder: Encoder, layers: Sequence[int]) -> list[NDArray[np.float32]]:

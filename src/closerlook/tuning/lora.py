@@ -36,7 +36,7 @@ def adapt(encoder: Encoder, rank: int) -> tuple[Encoder, Any]:
         target_modules=None if encoder.model.config.model_type in USUAL else "all-linear",
     )
     handle = peft.get_peft_model(encoder.model, config)
-    return replace(encoder, read=(fingerprint, weights_digest(encoder.model))), handle
+    return replace(encoder, loaded_fingerprint=(fingerprint, weights_digest(encoder.model))), handle
 
 
 def merged(handle: Any) -> Any:
