@@ -1,6 +1,6 @@
 """Speed and memory of the geometry engine, compared with the prototype and with a peer in the same run.
 
-    closerlook extract --encoder FOLDER --task pos ... --split all --out VECTORS   (bert-tiny, bert-mini, bert-small)
+    closerlook extract --encoder FOLDER --task pos ... --splits all --out VECTORS   (bert-tiny, bert-mini, bert-small)
     python benchmarks/geometry.py VECTORS [--only clusters,distances,hardest,prediction,growth,random,cold]
     python benchmarks/geometry.py VECTORS --audit     every layer of every task: counts, undecided verdicts, audit
 

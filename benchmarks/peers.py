@@ -170,7 +170,7 @@ def our_extraction(what: dict[str, Any]) -> Job:
 
     def extract(split: str) -> list[Any]:
         return closerlook.extract(
-            str(folder / ENCODER.name), "toy-pos", split=split, store=tempfile.mkdtemp(dir=folder)
+            str(folder / ENCODER.name), "toy-pos", splits=split, store=tempfile.mkdtemp(dir=folder)
         )
 
     def describe(spaces: list[Any]) -> dict[str, Any]:

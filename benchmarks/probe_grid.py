@@ -1,6 +1,6 @@
 """Time of the grid of classifier probes, compared with scikit-learn's MLPClassifier on the same grid, and its memory.
 
-    closerlook extract --encoder FOLDER --task ps-role --task pos ... --split all --out VECTORS
+    closerlook extract --encoder FOLDER --task ps-role --task pos ... --splits all --out VECTORS
     python benchmarks/probe_grid.py TRAIN.npz TEST.npz              both over 16 sizes x 5 seeds, on all cores
     python benchmarks/probe_grid.py TRAIN.npz TEST.npz --memory     ours alone: seconds, peak memory of the process
     python benchmarks/probe_grid.py --folder VECTORS --encoder bert-small --device cuda

@@ -257,8 +257,8 @@ def test_unfit_arrays_are_one_line_and_exit_code_two(
         ("cut.npz", b"PK\x03\x04 cut short", "it is no .npz archive"),
         ("table.csv", b"1,2", "ends in .csv; expected .npz, .safetensors or a folder"),
         ("notes.txt", b"1 2", "ends in .txt; expected"),
-        ("torn.safetensors", b"12", "torn or not a safetensors file"),
-        ("embeddings/train.txt", b"1 2", "is of no split that"),
+        ("torn.safetensors", b"12", "truncated or not a safetensors file"),
+        ("embeddings/train.txt", b"1 2", "belongs to no split of"),
     ],
 )
 def test_unfit_files_are_one_line_and_exit_code_two(

@@ -56,8 +56,8 @@ def test_a_run_prints_its_settings_and_a_table_of_snapshots(tmp_path: Path, caps
 
 
 def test_json_is_the_run_and_a_finished_run_is_not_trained_again(tmp_path: Path, capsys: Capsys) -> None:
-    first, _ = run(capsys, "tune", *SHORT, "--out", tmp_path, "--split", "test", "--json")
-    again, err = run(capsys, "tune", *SHORT, "--out", tmp_path, "--split", "test", "--json")
+    first, _ = run(capsys, "tune", *SHORT, "--out", tmp_path, "--splits", "test", "--json")
+    again, err = run(capsys, "tune", *SHORT, "--out", tmp_path, "--splits", "test", "--json")
     assert first == again
     assert "holds this run, finished" in err
     assert TuningResult.from_dict(json.loads(first)) == TuningResult.load(tmp_path)
@@ -72,7 +72,7 @@ def test_json_is_the_run_and_a_finished_run_is_not_trained_again(tmp_path: Path,
         (("--out", "run", "--snapshots", "0,1000000"), "a snapshot at step 1000000 requested"),
         (("--out", "run", "--trainer", "bf16"), "--trainer 'bf16' arrived; expected NAME=VALUE"),
         (("--out", "run", "--trainer", "seed=1"), "trainer argument seed arrived; give it as seed instead"),
-        (("--out", "run", "--split", "dev"), "split 'dev' requested"),
+        (("--out", "run", "--splits", "dev"), "split 'dev' requested"),
         (("--out", "run", "--save-weight"), "No such option"),
     ],
 )

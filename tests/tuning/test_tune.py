@@ -55,7 +55,7 @@ def test_snapshots_are_taken_at_the_scheduled_steps(usual: tuple[TuningResult, P
 def test_step_zero_has_the_vectors_of_the_pretrained_encoder(usual: tuple[TuningResult, Path]) -> None:
     run, store = usual
     assert run.snapshots[0].fingerprint == run.base == resolve(EMBEDDED).fingerprint
-    plain = extract(EMBEDDED, small(), split="all")
+    plain = extract(EMBEDDED, small(), splits="all")
     stored = snapshot_spaces(run, 0, small(), splits="all", store=store)
     assert len(stored) == len(plain) == 6
     for space, expected in zip(stored, plain, strict=True):
@@ -63,7 +63,7 @@ def test_step_zero_has_the_vectors_of_the_pretrained_encoder(usual: tuple[Tuning
 
 
 def test_stored_vectors_are_not_computed_again_for_step_zero(monkeypatch: pytest.MonkeyPatch) -> None:
-    extract(EMBEDDED, small(), split="all")
+    extract(EMBEDDED, small(), splits="all")
     calls = []
     monkeypatch.setattr("closerlook.representations.forward.compute", lambda *rest: calls.append(rest) or stop())
     with pytest.raises(KeyboardInterrupt):

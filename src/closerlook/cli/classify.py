@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from closerlook.cli.measure import TestPoints, Threads, TrainPoints, read_points, stage, unseen_labels
+from closerlook.cli.measure import TestPoints, Threads, TrainPoints, load_points, stage, unseen_labels
 from closerlook.errors import InputError
 from closerlook.version import __version__
 
@@ -133,7 +133,7 @@ def sizes_text(sizes: Sizes) -> str:
 
 
 def _read(file: Any, test: Any, *, control: bool) -> tuple[Points, Points]:
-    points, tested = read_points(file, test)
+    points, tested = load_points(file, test)
     if tested is None:
         raise InputError(f"{file} has no points to predict; add --test FILE, or X_test and y_test to it")
     for name, given in ((file, points), (test or f"X_test of {file}", tested)):

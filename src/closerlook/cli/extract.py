@@ -9,14 +9,23 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from closerlook.cli.options import HOW, AllowPickle, Data, EncoderName, StoreFolder, TrustRemoteCode, Window
+from closerlook.cli.options import (
+    HOW,
+    AllowPickle,
+    Data,
+    EncoderName,
+    StoreFolder,
+    TrustRemoteCode,
+    Window,
+    split_names,
+)
 from closerlook.errors import InputError
 
 if TYPE_CHECKING:
     from closerlook.representations.space import Space
     from closerlook.tasks.task import Task
 
-EXAMPLE = "Example: closerlook extract --encoder ./bert-mini --task pos --data ./data --split all --out vectors"
+EXAMPLE = "Example: closerlook extract --encoder ./bert-mini --task pos --data ./data --splits all --out vectors"
 SUFFIXES = {"npz": ".npz", "safetensors": ".safetensors", "directprobe": ""}
 
 OWN = "Your own task"
@@ -28,7 +37,9 @@ def extract(
         list[str] | None,
         Option("--task", "-t", help="Name (see `closerlook tasks`), file, folder, or hf:DATASET; may be repeated."),
     ] = None,
-    split: Annotated[list[str] | None, Option(help="Split, or all; may be repeated. (default: train)")] = None,
+    splits: Annotated[
+        list[str] | None, Option("--splits", "--split", help="all, or names such as train,test. (default: train)")
+    ] = None,
     layers: Annotated[str, Option(help="all, last, or numbers such as 0,2-4; 0 is the embedding output.")] = "all",
     pool: Annotated[
         str, Option(help="mean, first or last subword; cls or mean for sentences. auto: mean, cls for sentences.")
@@ -93,7 +104,7 @@ def extract(
         spaces = run(
             encoder,
             tasks,
-            split=_splits(split),
+            splits=split_names(splits, "train"),
             layers=layers,
             pool=pool,
             store=store,
@@ -121,12 +132,6 @@ def extract(
     rows = [_row(space) + ([file] if file else []) for space, file in zip(spaces, files, strict=True)]
     print_table("", columns, rows, numbers=("layer", "n", "d", "labels"))
     note(f"{len(spaces)} spaces in {seconds:.1f} s")
-
-
-def _splits(split: list[str] | None) -> str | list[str]:
-    if split and "all" in split:
-        return "all"
-    return split or "train"
 
 
 def _refuse_homonyms(tasks: list[Task]) -> None:

@@ -56,15 +56,15 @@ class Settings:
         check_tau(self.tau)
 
 
-def read_points(file: Path, test: Path | None) -> tuple[Points, Points | None]:
+def load_points(file: Path, test: Path | None) -> tuple[Points, Points | None]:
     """The points in a file, and those to predict: of `test`, or held out with the others, or none."""
     from closerlook.cli.console import note
     from closerlook.representations import points as readers
 
-    points = readers.read_points(file)
+    points = readers.load_points(file)
     if test is None:
         return points, points.test
-    held_out = readers.read_points(test, "test")
+    held_out = readers.load_points(test, "test")
     readers.check_same_columns(points, held_out)
     if points.test is not None:
         note(f"{points.title} has points held out, too; those of --test are predicted")

@@ -20,8 +20,8 @@ from closerlook.cli.measure import (
     Threads,
     TrainPoints,
     find_clusters,
+    load_points,
     measure_labels,
-    read_points,
     stage,
     unseen_labels,
 )
@@ -54,7 +54,7 @@ def probe(
     from closerlook.cli.console import note, print_json
 
     settings = Settings(tau, min_points, statistic, threads)
-    points, held_out = read_points(file, test)
+    points, held_out = load_points(file, test)
     findings = _find(points, held_out, settings, distances=distances, prove=audit)
     if as_json:
         print_json(_as_dict(findings))
