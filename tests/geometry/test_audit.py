@@ -1,4 +1,4 @@
-"""The audit: clean on what `cluster` gives, and not on anything else."""
+"""The audit accepts the clusters of `cluster`, and reports every change to them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def of_set(name: str) -> Clustering:
 
 
 def rearranged(found: Clustering, assignments: Integers) -> Clustering:
-    """The clustering with other assignments, its clusters numbered by their smallest rows."""
+    """The clustering with changed assignments; clusters are numbered by their smallest rows."""
     codes = found.cluster_codes[found.assignments]
     _, first, inverse = np.unique(assignments, return_index=True, return_inverse=True)
     number = np.argsort(np.argsort(first))

@@ -1,4 +1,4 @@
-"""Why clusters of one label stay apart: each pair has a witness, a point that its union shares with another label."""
+"""Blocked merges: for each pair, the certificate is a point that its union shares with a cluster of another label."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def random_space(n: int = 300, d: int = 6, labels: int = 3, seed: int = 0) -> tu
 
 
 def check_witnesses(X: NDArray[Any], found: Clustering) -> None:
-    """Every two clusters of one label have one point in common with a cluster of another, within tau."""
+    """The union of every two clusters of one label shares a point with a cluster of another label, within tau."""
     Z = np.asarray(X, dtype=np.float64)
     Z = Z - Z.mean(axis=0)
     same = [

@@ -1,4 +1,4 @@
-"""Near the boundary: hulls and labels that nearly touch are decided rightly, on either side of tau."""
+"""Hulls and labels that nearly touch get the right verdict, on either side of tau."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def balls(rng: Generator, d: int, gap: float) -> Pair:
 
 
 def unite(rng: Generator, A: Points, B: Points, gap: float) -> Pair:
-    """Scale to radius one, push apart along the first axis, turn."""
+    """Scale to radius 1, separate along the first axis, rotate."""
     radius = rms_radius(np.vstack([A, B]))
     turn = rotation(rng, A.shape[1])
     return A / radius @ turn, (B / radius + gap * np.eye(A.shape[1])[0]) @ turn
@@ -64,7 +64,7 @@ def test_hulls_that_nearly_touch_get_the_right_verdict(make: Any, gap: float, d:
 
 
 def corners(rng: Generator, d: int, gap: float) -> Pair:
-    """Two clouds with a corner of each at one place, pushed `gap` apart in any direction."""
+    """Two clouds with a common corner, moved `gap` apart in a random direction."""
     A, B = rng.standard_normal((d + 3, d)), rng.standard_normal((d + 3, d)) + 4 / d**0.5
     away = rng.standard_normal(d)
     B[0] = A[0] + gap * away / np.linalg.norm(away)
@@ -122,7 +122,7 @@ def test_tau_is_relative_to_the_scale() -> None:
 
 
 def close_pair(gap: float) -> tuple[Points, NDArray[Any], float]:
-    """Two far labels, and a row of b that is `gap` radii from a row of a, both outside of all else."""
+    """Two distant labels, and a row of b that is `gap` radii from a row of a, both far from all other rows."""
     rng = np.random.default_rng(3)
     X = rng.standard_normal((40, 3)) + np.repeat([[0.0, 0, 0], [20, 0, 0]], 20, axis=0)
     y = np.repeat(["a", "b"], 20)

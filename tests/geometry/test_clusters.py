@@ -1,4 +1,4 @@
-"""The clusters: pure, disjoint, with a history that can be replayed, and the same whatever does not matter."""
+"""Clusters have one label and disjoint hulls, a history that can be replayed, and ignore irrelevant changes."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_replaying_the_history_of_a_larger_space_gives_the_clusters(n: int, d: i
 
 
 def replay(X: NDArray[Any], y: NDArray[Any], found: Clustering) -> None:
-    """Merge single rows as the history says: two present clusters of one label, at the distance of their means."""
+    """Replay the history; check that each merge joins two clusters of one label at the stated distance."""
     Z = np.asarray(X, dtype=np.float64) - np.asarray(X, dtype=np.float64).mean(axis=0)
     rows = np.flatnonzero(~np.isin(y, np.array(found.whole, dtype=y.dtype)))
     present = {int(row): [int(row)] for row in rows}
@@ -332,7 +332,7 @@ def test_labels_of_bytes_are_read_as_text(kind: type | None) -> None:
 
 
 class Hurried:
-    """The compiled library, its greedy interrupted after every step."""
+    """The compiled library, with its merging interrupted after every step."""
 
     def __init__(self) -> None:
         self.library = kernels.library()

@@ -1,4 +1,4 @@
-"""Distances of clusters and labels: against brute force, against scipy, and as geometry promises."""
+"""Distances between clusters and labels match brute force and scipy, and have the invariances of geometry."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def of_set(name: str) -> Clustering:
 
 @cache
 def brute_force(name: str) -> Points:
-    """(k, k) the plain distances of all clusters of different labels; NaN for those of one label."""
+    """(k, k) plain distances between clusters of different labels; NaN within a label."""
     X, found = SETS[name][0].astype(np.float64), of_set(name)
     members, codes = found.members(), found.cluster_codes
     table = np.full((found.n_clusters, found.n_clusters), np.nan)

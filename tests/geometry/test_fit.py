@@ -70,7 +70,7 @@ def test_logme_is_the_evidence_written_out() -> None:
 
 @pytest.mark.parametrize("kind", ["more rows", "more columns", "columns that copy others", "nearly a copy"])
 def test_logme_is_that_by_the_singular_vectors(kind: str) -> None:
-    """As the authors' code has it: the singular value decomposition of all of X."""
+    """As in the authors' code, from the singular value decomposition of X."""
     X, y = blobs(1, n=90, d=7)
     if kind == "more columns":
         X = np.random.default_rng(0).normal(size=(90, 140)) + np.pad(X, ((0, 0), (0, 133)))
@@ -108,7 +108,7 @@ def test_labels_of_one_row_have_no_distance_within() -> None:
 
 
 def test_scores_of_a_collapsed_space_keep_their_digits() -> None:
-    """Labels of a millionth of their distance: products in single precision would lose what is inside them."""
+    """Labels whose radius is a millionth of their distance: single precision would lose the distances within."""
     X, y = blobs(1, n=300)
     means = np.array([X[y == code].mean(axis=0) for code in range(3)])
     X = means[y] + 1e-6 * (X - means[y])

@@ -1,4 +1,4 @@
-"""The frame: its radius is that of the points, and it keeps their differences wherever they lie."""
+"""The frame has the RMS radius of the points, and keeps their differences at any offset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two hulls: the verdict is right, and the interval holds the distance, whatever the numbers."""
+"""Two hulls get the right verdict and valid bounds of their distance, for numbers of any size and type."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def polygon(corners: int, turn: float = 0.0) -> Points:
 
 
 def star(d: int) -> Points:
-    """The corners of the ball of radius one under the sum of sizes."""
+    """The corners of the unit ball of the 1-norm."""
     return np.vstack([np.eye(d), -np.eye(d)])
 
 

@@ -1,4 +1,4 @@
-"""The edge of the compiled code: threads, a library that is missing, certificates that were not asked for."""
+"""The interface to the compiled code: threads, missing libraries, certificates, instruction sets."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_where_cores_cannot_be_pinned_all_are_counted(monkeypatch: pytest.Monkey
 
 @pytest.fixture
 def forgotten() -> Iterator[None]:
-    """The library is loaded anew in the test, and once more after it."""
+    """Load the library again in the test and after it."""
     kernels.library.cache_clear()
     yield
     kernels.library.cache_clear()
@@ -119,7 +119,7 @@ print(json.dumps({name: [c.assignments.tolist(), history(c.merges)] for name, c 
 
 
 def test_clusters_are_the_same_with_baseline_and_with_wide_instructions() -> None:
-    """The environment variable takes effect when the library is loaded, so each choice has a process of its own."""
+    """The environment variable takes effect when the library is loaded, so each choice needs a separate process."""
     results = []
     for choice in ("", "baseline"):
         environment = os.environ | {"CLOSERLOOK_KERNELS": choice}

@@ -1,4 +1,4 @@
-"""Prediction: each query finds its nearest hull at the distance that the plain twin gives."""
+"""Each query gets its nearest hull, at the distance of the plain implementation."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def plain_distances(X: NDArray[Any], members: Hulls, queries: NDArray[Any]) -> P
 
 @pytest.fixture(params=["inner products", "coordinates"])
 def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Both ways to a distance: that of hulls whose inner products fit into memory, and that of larger ones."""
+    """Both ways to compute a distance: from inner products, and from coordinates for large hulls."""
     if request.param == "coordinates":
         monkeypatch.setattr(nearest, "GRAM_BYTES", 0)
     return str(request.param)

@@ -1,4 +1,4 @@
-"""Shuffled labels, Cover's count, and separability by degrees."""
+"""Shuffled labels, Cover's probability, separability."""
 
 import math
 from itertools import product
@@ -13,7 +13,7 @@ from closerlook.geometry.overlap import largest_cluster_shares, overlaps
 
 
 def separable(X: np.ndarray, signs: np.ndarray) -> bool:
-    """Whether a hyperplane has all signs right, by a linear program."""
+    """Whether a hyperplane separates the signs, by a linear program."""
     A = -signs[:, None] * np.column_stack([X, np.ones(len(X))])
     return bool(linprog(np.zeros(X.shape[1] + 1), A_ub=A, b_ub=-np.ones(len(X)), bounds=(None, None)).success)
 

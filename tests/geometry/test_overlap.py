@@ -1,4 +1,4 @@
-"""How far labels are from separable: what a soft margin leaves on the wrong side."""
+"""How far labels are from linearly separable: the points on the wrong side of a soft margin."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The whole panel of one space: closed forms, the same numbers as its parts, and bounded memory."""
+"""The panel of one space: closed forms, agreement with its parts, bounded memory."""
 
 import math
 import tracemalloc

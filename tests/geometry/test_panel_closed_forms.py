@@ -1,4 +1,4 @@
-"""Every measure of the panel where its value can be worked out: by hand, by a formula, or by an expectation."""
+"""Every measure of the panel on inputs with a known value: by hand, by a formula, or in expectation."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ from closerlook.geometry.shape import collapse, isotropy, participation_ratio, t
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread() -> Iterator[None]:
-    """Products this small wait for each other where several threads share them."""
+    """Small products are slower on several threads."""
     with threadpool_limits(1):
         yield
 
@@ -84,7 +84,7 @@ def test_the_mean_cosine_of_a_simplex(m: int) -> None:
 
 
 def corners(m: int, d: int, size: float = 1.0) -> np.ndarray:
-    """(m, d) the corners of a simplex ETF, turned at random; two are size √2 apart."""
+    """(m, d) the corners of a randomly rotated simplex ETF, at distance size √2."""
     placed = np.zeros((m, d))
     placed[:, :m] = size * (np.eye(m) - 1 / m)
     return placed @ turn(d)
@@ -384,7 +384,7 @@ def test_cover_follows_its_recursion(n: int, d: int) -> None:
 
 
 def test_random_labellings_are_separable_as_often_as_cover_predicts() -> None:
-    """Labels by the toss of a coin, not of one colour: 2 of the 2^n labellings are left out."""
+    """Random labels of both kinds: the 2 constant ones of the 2^n labellings are excluded."""
     n, d, draws = 8, 3, 400
     rng = np.random.default_rng(0)
     apart = 0

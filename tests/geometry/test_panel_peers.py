@@ -1,4 +1,4 @@
-"""Every measure of the panel beside somebody else's: scikit-dimension, rsatoolbox, scikit-learn, SciPy, or plain code.
+"""Every measure of the panel agrees with a peer: scikit-dimension, rsatoolbox, scikit-learn, SciPy, or plain code.
 
 Each comparison runs on random and on real spaces, on more rows than dimensions and on fewer, and with constant columns.
 """
@@ -44,7 +44,7 @@ REAL = ["words, layer 0", "words, layer 1", "words, layer 2", "questions, layer 
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread() -> Iterator[None]:
-    """Products this small wait for each other where several threads share them."""
+    """Small products are slower on several threads."""
     with threadpool_limits(1):
         yield
 
@@ -95,7 +95,7 @@ def test_two_nn_is_that_of_scikit_dimension(labelled: Labelled, discard: float) 
 
 @pytest.mark.parametrize("near", [1e-3, 1e-6, 1e-9])
 def test_two_nn_of_nearly_identical_rows_is_that_of_their_differences(near: float) -> None:
-    """Squares less products would lose the smallest distances in rounding; the peer does."""
+    """Computed from inner products, the smallest distances would be rounding errors, as in the peer."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 6))
     X = np.concatenate([X, X + near * rng.normal(size=X.shape)])
@@ -205,7 +205,7 @@ def test_rsa_is_that_of_scipy(pair: Pair) -> None:
 
 
 def test_rsa_is_that_of_rsatoolbox(pair: Pair) -> None:
-    """It ranks squared distances, which are in the same order; what ties, ties up to rounding."""
+    """It ranks squared distances, which have the same order; ties are equal up to rounding."""
     first, second = (rdms(X - X.mean(axis=0)) for X in pair)
     for one in (first, second):
         one.dissimilarities = np.round(one.dissimilarities, 10)
@@ -242,7 +242,7 @@ def cka(estimate: Callable[[np.ndarray, np.ndarray], float], A: np.ndarray, B: n
 
 
 def u_centred(X: np.ndarray) -> np.ndarray:
-    """Székely & Rizzo (2014): squared distances whose rows, the diagonal apart, sum to nothing."""
+    """Székely & Rizzo (2014): squared distances whose rows sum to 0 without the diagonal."""
     n, D = len(X), squareform(pdist(X, "sqeuclidean"))
     rows = D.sum(axis=1) / (n - 2)
     U = D - rows[:, None] - rows + D.sum() / ((n - 1) * (n - 2))
@@ -256,7 +256,7 @@ def test_cka_is_that_of_full_kernels(pair: Pair) -> None:
 
 
 def test_cka_is_the_bias_corrected_correlation_of_squared_distances(pair: Pair) -> None:
-    """Another way to the same number, without any kernel."""
+    """The same value without kernels."""
     U, V = (u_centred(X) for X in pair)
     assert linear_cka(*pair) == pytest.approx(np.sum(U * V) / math.sqrt(np.sum(U * U) * np.sum(V * V)), rel=1e-8)
 
@@ -317,7 +317,7 @@ def test_spatial_similarity_is_that_of_rsatoolbox(real: dict[str, Labelled], met
 
 
 def separable(X: np.ndarray, first: np.ndarray) -> bool:
-    """Whether a hyperplane has all of one label on one side and no other, by a linear program."""
+    """Whether a hyperplane separates two labels, by a linear program."""
     signs = np.where(first, 1.0, -1.0)
     A = -signs[:, None] * np.column_stack([X, np.ones(len(X))])
     return bool(linprog(np.zeros(X.shape[1] + 1), A_ub=A, b_ub=-np.ones(len(X)), bounds=(None, None)).success)

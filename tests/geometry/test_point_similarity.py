@@ -1,4 +1,4 @@
-"""Measures of two spaces of the same rows: copies are alike, independent spaces are not, plain formulas agree."""
+"""Point similarity: copies have similarity 1, independent spaces 0, and plain formulas agree."""
 
 import math
 
@@ -104,7 +104,7 @@ def test_rsa_of_distances_at_round_shares_of_the_largest() -> None:
 
 
 def test_identical_rows_are_neighbours_in_their_order() -> None:
-    """Three rows at each place: with k = 2 they are each other's, with k = 3 the next is the smallest row elsewhere."""
+    """Triples of identical rows: neighbours for k = 2; for k = 3 the smallest row of the nearest triple is added."""
     A, B = np.repeat(space(20), 3, axis=0), np.repeat(space(20, seed=1), 3, axis=0)
     assert shared_neighbours(A, B, k=2) == 1
     near = [plain_neighbours(X, 3) for X in (A, B)]

@@ -1,4 +1,4 @@
-"""The proof of a verdict on two hulls: it holds for them, and for nothing else."""
+"""The proof of a verdict holds for its two hulls, and fails for anything else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Pair = tuple[Points, Points]
 
 
 def left_open() -> tuple[Pair, Separation]:
-    """An undecided verdict: what is certain of two hulls that are apart, under a tolerance inside the interval."""
+    """An undecided verdict on two separable hulls, from a tolerance between the bounds."""
     A, B = apart()
     found = separate(A, B, gap=0.01)
     return (A, B), replace(found, verdict="undecided", tolerance=(found.lower + found.upper) / 2)

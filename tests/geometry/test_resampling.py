@@ -1,4 +1,4 @@
-"""Halves of the examples, and p-values for many labels."""
+"""Split halves of the examples, and p-values for many labels."""
 
 import json
 import math
@@ -108,7 +108,7 @@ def test_a_replicate_has_the_distances_of_its_rows_under_the_clusters_of_the_who
 
 
 def plain_replicate(X: Points, whole: Clustering, drawn: NDArray[np.bool_], statistic: str, least: int) -> Points:
-    """The distances pair after pair, by the engine's answer for two clusters alone."""
+    """The distances computed pair by pair with `separate`."""
     kept = [c for c in range(whole.n_clusters) if whole.sizes[c] >= least and drawn[whole.assignments == c].any()]
     labels = whole.cluster_codes[kept]
     table = np.full((whole.n_labels, whole.n_labels), np.nan)
@@ -319,7 +319,7 @@ def test_an_unknown_method_is_refused() -> None:
 
 
 def moved(apart: float, noise: float, seed: int) -> tuple[Points, Points, NDArray[np.int64]]:
-    """A space, and one of the same examples in which label 3 has gone further out."""
+    """A space, and one of the same examples in which label 3 is farther out."""
     rng = np.random.default_rng(seed)
     X, y = blobs(rng)
     after = X + noise * rng.normal(size=X.shape)

@@ -1,4 +1,4 @@
-"""Collapse, dimension and isotropy, against cases that can be worked out by hand."""
+"""Collapse, dimension and isotropy of examples worked out by hand."""
 
 import math
 
@@ -10,7 +10,7 @@ from closerlook.geometry.shape import collapse, each_strip, isotropy, nearest_ro
 
 
 def simplex(m: int, d: int, seed: int = 0) -> np.ndarray:
-    """(m, d) the corners of a simplex ETF, turned at random."""
+    """(m, d) the corners of a randomly rotated simplex ETF."""
     rng = np.random.default_rng(seed)
     turn = np.linalg.qr(rng.normal(size=(d, d)))[0]
     corners = np.zeros((m, d))
@@ -119,7 +119,7 @@ def test_dimension_of_too_few_places_is_not_a_number() -> None:
 
 
 def test_two_nn_distinguishes_rows_that_differ_in_the_last_digits() -> None:
-    """Each point beside a copy a billionth away: the ratio of the two distances is large, and never infinite."""
+    """Each point has a copy at distance 1e-9: the ratio of the two distances is large, but finite."""
     X = np.random.default_rng(0).uniform(size=(500, 3)) + 1000
     moved = X + np.array([1e-9, 0, 0])
     ratio = np.sort(np.sqrt(nearest_rows(np.concatenate([X, moved]), 2)[1]), axis=1)

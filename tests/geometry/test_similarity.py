@@ -1,4 +1,4 @@
-"""Spatial similarity correlates label distances, with an honest p-value and interval, and says what it left out."""
+"""Spatial similarity correlates label distances, with a valid p-value and interval, and lists the excluded labels."""
 
 import itertools
 import json
@@ -23,7 +23,7 @@ Pair = tuple[list[str], Matrix]
 
 @dataclass(frozen=True)
 class Distances:
-    """The least that a table of label distances is."""
+    """A minimal table of label distances."""
 
     labels: tuple[str, ...]
     values: Matrix

@@ -1,4 +1,4 @@
-"""Parts of a space compared, and what that foresees."""
+"""Similarity of the parts of a space, and how well it predicts other values."""
 
 import math
 from collections.abc import Callable
@@ -106,7 +106,7 @@ def test_prediction_from_constant_values_is_nan() -> None:
 
 
 def test_groups_are_drawn_and_held_out_as_a_whole() -> None:
-    """Five seeds of six tasks whose two numbers have nothing to do with each other are six witnesses, not thirty."""
+    """Five seeds of six tasks with unrelated values are six independent observations, not thirty."""
     rng = np.random.default_rng(3)
     tasks = np.arange(6).repeat(5)
     x, y = rng.normal(size=(2, 6))[:, tasks] + rng.normal(size=(2, 30)) / 100

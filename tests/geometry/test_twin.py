@@ -1,4 +1,4 @@
-"""The engine agrees with its plain twin, with cases worked out by hand, and with what geometry promises."""
+"""The engine agrees with a plain implementation and with worked examples, and has the invariances of geometry."""
 
 from __future__ import annotations
 

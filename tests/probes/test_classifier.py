@@ -1,4 +1,4 @@
-"""The classifier probe as an estimator: scikit-learn's own checks, and where its answers come from."""
+"""The classifier probe passes scikit-learn's estimator checks and agrees with `probe_grid`."""
 
 import pickle
 from collections.abc import Callable

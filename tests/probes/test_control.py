@@ -1,4 +1,4 @@
-"""Controls: what a probe memorises by word type, and how many bits the labels take given the vectors."""
+"""Controls: selectivity against a control task, and the description length of the labels."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Batches as a GPU has them, networks of all sizes in a fixed number of places, computed on the CPU."""
+"""Batches in the GPU layout (networks of all sizes in a fixed number of slots), computed on the CPU."""
 
 from itertools import pairwise
 

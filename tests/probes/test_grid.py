@@ -1,4 +1,4 @@
-"""What a grid of networks reads off a space: known answers, odd inputs, and that nothing leaks from test into it."""
+"""The grid of networks: known results, unusual inputs, and no leak from test into training."""
 
 import json
 

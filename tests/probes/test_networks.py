@@ -1,4 +1,4 @@
-"""Networks trained together are, each of them, what they would be alone; and what a plain loop makes of them."""
+"""Networks trained together are identical to networks trained alone, and match a plain training loop."""
 
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -22,7 +22,7 @@ ODD = {"d": 7, "k": 3, "n": 101}
 
 @pytest.fixture(autouse=True)
 def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A round is a pass or two: as many of them as there are, and less to wait for."""
+    """Make a round one or two passes, so that tests are fast."""
     monkeypatch.setattr(networks, "ROUND", 6)
 
 
@@ -41,7 +41,7 @@ def stacked(*spaces: tuple[np.ndarray, np.ndarray], k: int = 3) -> Data:
 
 
 def assert_same(one: Network, other: Network) -> None:
-    """Not close: the same bits."""
+    """Assert that two networks have the same bits."""
     assert (one.accuracy, one.loss, one.rounds) == (other.accuracy, other.loss, other.rounds)
     for (weight, bias), (other_weight, other_bias) in zip(one.layers, other.layers, strict=True):
         np.testing.assert_array_equal(weight, other_weight)
@@ -196,7 +196,7 @@ def test_patience_is_the_number_of_rounds_without_improvement(judged: list[tuple
 
 
 def test_an_untrained_network_is_never_the_best_of_those_that_were_trained() -> None:
-    """With four rows held out of forty, one drawing in three does as well as training does."""
+    """With four of forty rows held out, one of three initial networks scores as well as a trained one."""
     X, y = space(n=40)
     for network in train(stacked((X, y)), [Job((8,), seed) for seed in range(30)], ProbeTraining(max_rounds=5)):
         assert network.rounds > 0
