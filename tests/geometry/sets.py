@@ -270,13 +270,13 @@ SPECIAL: list[Callable[[Generator], X_and_y]] = [
 ]
 
 
-def apart() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def separable_pair() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Two clouds in four dimensions with disjoint hulls."""
     rng = np.random.default_rng(1)
     return rng.standard_normal((30, 4)), rng.standard_normal((25, 4)) + 4
 
 
-def meeting() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def overlapping_pair() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Two clouds in four dimensions with overlapping hulls."""
     rng = np.random.default_rng(2)
     return rng.standard_normal((30, 4)), rng.standard_normal((25, 4)) + 0.3

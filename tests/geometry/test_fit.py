@@ -10,10 +10,10 @@ from sklearn.metrics import silhouette_score
 from closerlook.geometry.fit import _evidence, gdv, label_fit, logme, nearest_mean_accuracy, silhouette
 
 
-def blobs(apart: float, n: int = 150, d: int = 5, m: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def blobs(distance: float, n: int = 150, d: int = 5, m: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     y = np.r_[np.arange(m), rng.integers(0, m, n - m)]
-    return rng.normal(size=(n, d)) + apart * rng.normal(size=(m, d))[y], y
+    return rng.normal(size=(n, d)) + distance * rng.normal(size=(m, d))[y], y
 
 
 def test_silhouette_is_that_of_scikit_learn() -> None:
@@ -45,7 +45,7 @@ def test_logme_is_the_evidence_written_out() -> None:
     """At the fixed point, the evidence of each target from full (n, n) and (d, d) matrices."""
     X, y = blobs(1, n=80)
     n, d = X.shape
-    found = []
+    result = []
     for code in range(3):
         target = (y == code).astype(float)
         alpha = beta = 1.0
@@ -64,8 +64,8 @@ def test_logme_is_the_evidence_written_out() -> None:
             - alpha / 2 * (m @ m)
             - np.linalg.slogdet(A)[1] / 2
         )
-        found.append(whole / n)
-    assert logme(X, y) == pytest.approx(np.mean(found), abs=1e-4)
+        result.append(whole / n)
+    assert logme(X, y) == pytest.approx(np.mean(result), abs=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["more rows", "more columns", "columns that copy others", "nearly a copy"])
@@ -126,7 +126,7 @@ def test_strips_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_all_scores_rise_with_the_distance_between_labels() -> None:
-    near, far = (label_fit(*blobs(apart)) for apart in (0.2, 4))
+    near, far = (label_fit(*blobs(distance)) for distance in (0.2, 4))
     assert far.logme > near.logme
     assert far.gdv < near.gdv
     assert far.silhouette > near.silhouette

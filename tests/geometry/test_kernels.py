@@ -104,8 +104,8 @@ def test_certificates_exist_only_if_requested() -> None:
     Z, groups, pairs = pairs_of_points()
     with pytest.raises(ValueError, match="certificates were not requested"):
         kernels.solve_pairs(Z, groups, pairs[:1], tau=1e-6, slack=1e-14).certificate(0)
-    found = kernels.solve_pairs(Z, groups, pairs[:1], tau=1e-6, slack=1e-14, certificates=True)
-    assert np.linalg.norm(found.certificate(0)[3]) == pytest.approx(1)
+    result = kernels.solve_pairs(Z, groups, pairs[:1], tau=1e-6, slack=1e-14, certificates=True)
+    assert np.linalg.norm(result.certificate(0)[3]) == pytest.approx(1)
 
 
 CLUSTER_EVERY_SET = """

@@ -52,9 +52,11 @@ def one_thread() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Labelled]:
     with one_torch_thread():
-        found = extract("bert-tiny", ["toy-role", "toy-question"], split="test", store=tmp_path_factory.mktemp("store"))
+        spaces = extract(
+            "bert-tiny", ["toy-role", "toy-question"], split="test", store=tmp_path_factory.mktemp("store")
+        )
     names = [f"{what}, layer {layer}" for what in ("words", "questions") for layer in range(3)]
-    return {name: (np.asarray(space.X, np.float64), space.y) for name, space in zip(names, found, strict=True)}
+    return {name: (np.asarray(space.X, np.float64), space.y) for name, space in zip(names, spaces, strict=True)}
 
 
 def made(name: str, seed: int = 0) -> Labelled:
@@ -147,7 +149,7 @@ def test_cdnv_is_its_formula_pair_by_pair(labelled: Labelled) -> None:
     groups = [X[y == code] for code in np.unique(y)]
     means, variances = [g.mean(axis=0) for g in groups], [g.var(axis=0).sum() for g in groups]
     ratios = [
-        (variances[i] + variances[j]) / (2 * apart) if (apart := ((means[i] - means[j]) ** 2).sum()) > 0 else math.inf
+        (variances[i] + variances[j]) / (2 * d2) if (squared := ((means[i] - means[j]) ** 2).sum()) > 0 else math.inf
         for i, j in combinations(range(len(groups)), 2)
     ]
     assert collapse(X, y).cdnv == pytest.approx(np.mean(ratios), rel=1e-9)
@@ -161,10 +163,12 @@ def test_nc3_and_nc4_are_those_of_scikit_learns_classifiers(labelled: Labelled) 
     means = np.stack([X[y == code].mean(axis=0) for code in codes])
     weights, arms = linear.coef_, means - means.mean(axis=0)
     expected = np.linalg.norm(weights / np.linalg.norm(weights) - arms / np.linalg.norm(arms))
-    found = collapse(X, y)
-    assert found.nc3 == pytest.approx(expected, abs=0.01)
-    said, near = linear.predict(X).argmax(axis=1), cdist(X, means).argmin(axis=1)
-    assert found.nc4 == pytest.approx(np.mean(said == near), abs=1.5 / len(X))  # one row may be as near to two means
+    result = collapse(X, y)
+    assert result.nc3 == pytest.approx(expected, abs=0.01)
+    predicted, near = linear.predict(X).argmax(axis=1), cdist(X, means).argmin(axis=1)
+    assert result.nc4 == pytest.approx(
+        np.mean(predicted == near), abs=1.5 / len(X)
+    )  # one row may be as near to two means
 
 
 # ---- labels ----
@@ -309,8 +313,8 @@ def test_spatial_similarity_is_that_of_rsatoolbox(real: dict[str, Labelled], met
         tables.append(pdist(np.stack([X[y == code].mean(axis=0) for code in np.unique(y)])))
     m = len(squareform(tables[0]))
     peer = compare(*(rsatoolbox.rdm.RDMs(table[None]) for table in tables), method=method)[0, 0]
-    found = spatial_similarity(*((range(m), squareform(t)) for t in tables), permutations=0, resamples=0)
-    assert (found.pearson if method == "corr" else found.spearman) == pytest.approx(float(peer), rel=1e-9)
+    result = spatial_similarity(*((range(m), squareform(t)) for t in tables), permutations=0, resamples=0)
+    assert (result.pearson if method == "corr" else result.spearman) == pytest.approx(float(peer), rel=1e-9)
 
 
 # ---- separability by degrees ----
@@ -346,10 +350,10 @@ def test_no_fewer_points_are_removed_than_must_be_and_the_rest_is_separable(seed
     rng = np.random.default_rng(seed)
     X, first = rng.normal(size=(9, 2)), np.arange(9) % 2 == 0
     X[first] += rng.uniform(0, 1.5)
-    found = overlaps(X, first)
+    result = overlaps(X, first)
     fewest = fewest_to_remove(X, first)
-    assert bool(found) == (fewest > 0)
-    for one in found:
+    assert bool(result) == (fewest > 0)
+    for one in result:
         gone = wrong_side(X, first)
         assert fewest <= one.removed == gone.sum() <= one.slack
         assert one.share == one.removed / 9
@@ -359,15 +363,15 @@ def test_no_fewer_points_are_removed_than_must_be_and_the_rest_is_separable(seed
 def test_a_point_among_others_is_the_only_one_to_remove() -> None:
     X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [9.0, 9.0], [9.0, 8.0], [8.0, 9.0], [8.5, 8.7]])
     first = np.array([True, True, True, False, False, False, True])
-    (found,) = overlaps(X, first)
-    assert found.removed == fewest_to_remove(X, first) == 1
+    (result,) = overlaps(X, first)
+    assert result.removed == fewest_to_remove(X, first) == 1
 
 
 def test_what_remains_of_real_labels_is_separable(real: dict[str, Labelled]) -> None:
     X, y = real["words, layer 0"]
-    found = overlaps(X, y)
-    assert len(found) > 3
-    for one in found:
+    result = overlaps(X, y)
+    assert len(result) > 3
+    for one in result:
         rows = np.flatnonzero((y == one.first) | (y == one.second))
         gone = wrong_side(X[rows], y[rows] == one.first)
         assert one.removed == gone.sum()

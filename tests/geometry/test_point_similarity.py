@@ -24,11 +24,11 @@ def turned(X: np.ndarray) -> np.ndarray:
 
 def test_a_rotated_shifted_and_scaled_copy_has_similarity_one() -> None:
     X = space()
-    found = compare_points(X, turned(X))
-    assert found.cka == pytest.approx(1)
-    assert found.procrustes == pytest.approx(1)
-    assert found.rsa == pytest.approx(1, abs=1e-6)
-    assert found.neighbours == 1
+    result = compare_points(X, turned(X))
+    assert result.cka == pytest.approx(1)
+    assert result.procrustes == pytest.approx(1)
+    assert result.rsa == pytest.approx(1, abs=1e-6)
+    assert result.neighbours == 1
 
 
 def test_the_order_of_the_two_does_not_matter() -> None:
@@ -39,10 +39,10 @@ def test_the_order_of_the_two_does_not_matter() -> None:
 
 
 def test_debiased_cka_of_independent_spaces_is_zero_within_its_error() -> None:
-    found = [linear_cka(space(60, 200, seed), space(60, 150, 1000 + seed)) for seed in range(60)]
-    error = np.std(found, ddof=1) / math.sqrt(len(found))
-    assert abs(np.mean(found)) < 4 * error
-    assert np.mean(np.abs(found)) < 0.1  # the biased estimate would be about 0.7 here
+    result = [linear_cka(space(60, 200, seed), space(60, 150, 1000 + seed)) for seed in range(60)]
+    error = np.std(result, ddof=1) / math.sqrt(len(result))
+    assert abs(np.mean(result)) < 4 * error
+    assert np.mean(np.abs(result)) < 0.1  # the biased estimate would be about 0.7 here
 
 
 def test_cka_is_that_of_the_kernels() -> None:

@@ -61,8 +61,8 @@ def test_each_network_matches_a_plain_training_loop(
     X, y = space(d, k, 150)
     training = ProbeTraining(learning_rate=0.01, batch_size=32, max_rounds=8, patience=1, criterion=criterion)
     jobs = [Job(sizes, seed) for seed in range(3)]
-    found = train(stacked((X, y), k=k), jobs, training)
-    for network in found:
+    result = train(stacked((X, y), k=k), jobs, training)
+    for network in result:
         plain = plain_network(X, y, k, network.job, training)
         assert network.rounds == plain.rounds
         assert network.accuracy == pytest.approx(plain.accuracy)
@@ -133,10 +133,10 @@ def test_padding_stays_zero() -> None:
 def test_a_network_is_found_by_its_seed_sizes_and_space() -> None:
     data = stacked(space(seed=0), space(seed=1))
     jobs = [Job((4,), 1, 1), Job((4,), 0, 0), Job((3,), 1, 1), Job((4,), 1, 0), Job((4,), 1, 1)]
-    found = train(data, jobs, QUICK)
-    assert [network.job for network in found] == jobs
-    assert_same(found[0], found[4])
-    weights = [network.layers[0][0] for network in found[:4]]
+    result = train(data, jobs, QUICK)
+    assert [network.job for network in result] == jobs
+    assert_same(result[0], result[4])
+    weights = [network.layers[0][0] for network in result[:4]]
     assert not any(np.array_equal(weights[i], weights[j]) for i in range(4) for j in range(i))
 
 
@@ -211,8 +211,8 @@ def test_zero_rounds_keep_the_initial_weights() -> None:
 
 def test_a_network_that_diverges_is_never_the_best_one() -> None:
     X, y = space(k=2)
-    found = train(stacked((X, y), k=2), [Job((8, 8), seed) for seed in range(3)], ProbeTraining(learning_rate=1e30))
-    for network in found:
+    result = train(stacked((X, y), k=2), [Job((8, 8), seed) for seed in range(3)], ProbeTraining(learning_rate=1e30))
+    for network in result:
         assert all(np.isfinite(weight).all() for weight, _ in network.layers)
         assert np.isfinite(network.loss)
 
