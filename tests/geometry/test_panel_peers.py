@@ -149,7 +149,7 @@ def test_cdnv_is_its_formula_pair_by_pair(labelled: Labelled) -> None:
     groups = [X[y == code] for code in np.unique(y)]
     means, variances = [g.mean(axis=0) for g in groups], [g.var(axis=0).sum() for g in groups]
     ratios = [
-        (variances[i] + variances[j]) / (2 * d2) if (squared := ((means[i] - means[j]) ** 2).sum()) > 0 else math.inf
+        (variances[i] + variances[j]) / (2 * d2) if (d2 := ((means[i] - means[j]) ** 2).sum()) > 0 else math.inf
         for i, j in combinations(range(len(groups)), 2)
     ]
     assert collapse(X, y).cdnv == pytest.approx(np.mean(ratios), rel=1e-9)
