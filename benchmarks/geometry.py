@@ -49,7 +49,7 @@ PROTOTYPE = {
     ("bert-tiny", "ps-role"): 1.5,
     ("bert-tiny", "trec-50"): 2.3,
 }
-PATIENCE = 15  # seconds that SVC may take for one pair: its limit of steps does not always end it
+PATIENCE = 15  # most seconds of SVC for one pair: its limit of steps does not always stop it
 AUDITED = ["labels", "clusters", "conflicts", "undecided", "separable", "conflicting", "blocked", "problems", "seconds"]
 AUDITED += ["audit_seconds", "memory"]
 WANTED = {"ps-role": 2.0, "trec-50": 2.0, ("bert-tiny", "pos"): 20.0, ("bert-tiny", "dep"): 20.0, "pos": 30.0}
@@ -87,7 +87,7 @@ def load(vectors: Path, encoder: str, task: str, layer: int, split: str = "train
     return space.X, np.array(space.labels)[space.y]
 
 
-# ---- one measurement in a process of its own ----
+# ---- one measurement in a separate process ----
 
 
 def job(vectors: Path, what: dict[str, object]) -> dict[str, object]:
@@ -126,7 +126,7 @@ def job(vectors: Path, what: dict[str, object]) -> dict[str, object]:
 
 
 def points(vectors: Path, what: dict[str, object]) -> tuple[np.ndarray, np.ndarray]:
-    """The space that a job asks for: saved, jittered to another size, or with random labels."""
+    """The space of a job: loaded, enlarged by jittered copies, or with random labels."""
     if what.get("gaussian"):
         rng = np.random.default_rng(0)
         return rng.normal(size=(what["n"], what["d"])), rng.integers(0, what["labels"], what["n"])
@@ -200,7 +200,7 @@ def peer_of_clusters(vectors: Path) -> None:
 
 
 def svc_distance(pair: tuple[np.ndarray, np.ndarray], steps: int = -1) -> float:
-    """Twice the margin that SVC finds; the number of steps is not bounded by default."""
+    """Twice the margin that SVC finds; its number of steps is unlimited by default."""
     A, B = pair
     y = np.r_[np.ones(len(A)), -np.ones(len(B))]
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
@@ -218,7 +218,7 @@ def distances(vectors: Path) -> None:
         pairs = list(combinations(range(len(members)), 2))
         sets = [(X[members[a]].astype(np.float64), X[members[b]].astype(np.float64)) for a, b in pairs]
         with ProcessPoolExecutor(WORKERS) as pool:
-            list(pool.map(svc_distance, sets[:4]))  # the processes are there before the clock starts
+            list(pool.map(svc_distance, sets[:4]))  # start the processes before timing
             start = time.perf_counter()
             peer = list(pool.map(svc_distance, sets, chunksize=16))
             svc = time.perf_counter() - start
@@ -307,7 +307,7 @@ def random_labels(vectors: Path) -> None:
 
 
 def cold(vectors: Path) -> None:
-    """A first call as on a new machine, with nothing in any cache, against the next one."""
+    """Time a first call with empty caches, as on a new machine, and the next one."""
     file = vectors / "bert-tiny-ps-role-train-layer2.npz"
     rows: list[list[object]] = []
     with tempfile.TemporaryDirectory() as home:

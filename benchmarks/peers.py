@@ -3,15 +3,15 @@
     python benchmarks/peers.py VECTORS [--python PYTHON]... [--directprobe FOLDER]
                                [--only extraction,probe,rsa,clusters] [--repeat 3] [--space NAME]
 
-VECTORS: the folder that `closerlook extract --out` wrote. PYTHON: an interpreter that has a peer (NeuroX, rsatoolbox);
-each peer is taken from the first that can import it, and left out with a line where none can. FOLDER: a checkout of
-github.com/utahnlp/DirectProbe; without Gurobi it runs as it does without a licence, on scikit-learn's SVC. NAME: of the
-file that it clusters, without its ending; distances are measured where labels are separable.
+VECTORS: the folder that `closerlook extract --out` wrote. PYTHON: an interpreter that has a peer (NeuroX, rsatoolbox).
+Each peer runs in the first interpreter that can import it; a peer that none can import is skipped with a message.
+FOLDER: a checkout of github.com/utahnlp/DirectProbe; without Gurobi it uses scikit-learn's SVC, as it does without a
+licence. NAME: the file to cluster, without its ending; distances are measured if its labels are separable.
 
-Imports and a small first call come before the clock. Seconds are the clock's; *work* is what all cores together spent,
-child processes included, which a busy machine distorts less: the ratios are those of work, peer over ours, each the
-least of several rounds. All libraries have one thread of linear algebra: with more, small steps such as NeuroX's spend
-most of the work on waiting for each other. Memory is what the call added to the peak of its process.
+Imports and a small first call are not timed. Seconds are wall-clock time. *Work* is CPU time of all cores and child
+processes, which a busy machine distorts less; ratios are work of the peer over ours, each the smallest of several
+rounds. All libraries use one thread of linear algebra, as small steps such as NeuroX's waste CPU time on several.
+Memory is what the call added to the peak of its process.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def main() -> None:
             parts[name](given, Path(scratch))
 
 
-# ---- one measurement in a process of its own ----
+# ---- one measurement in a separate process ----
 
 
 def measured(what: dict[str, Any]) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def run(python: str, **what: object) -> dict[str, Any]:
 
 
 def by_turns(repeat: int, *jobs: tuple[str, dict[str, object]]) -> list[dict[str, Any]]:
-    """For each (python, job): the smallest time, work and memory of several rounds, and what describes its result."""
+    """For each (python, job): the smallest time, work and memory of several rounds, and the description of the result."""
     rounds = [[run(python, **what) for python, what in jobs] for _ in range(repeat)]
     least = ("seconds", "work", "memory")
     return [each[-1] | {key: min(one[key] for one in each) for key in least} for each in zip(*rounds, strict=True)]
@@ -114,7 +114,7 @@ def python_with(module: str, given: argparse.Namespace) -> str | None:
             ).stdout.strip()
             print(f"\n{shown}")
             return python
-    print(f"\n{module}: left out, no --python has it")
+    print(f"\n{module}: skipped, no --python has it")
     return None
 
 
@@ -151,7 +151,7 @@ def extraction(given: argparse.Namespace, scratch: Path) -> None:
 
 
 def in_single_precision(encoder: Path, copy: Path) -> None:
-    """The built-in encoder's file is in half precision, which Closer Look widens and NeuroX would compute in."""
+    """Copy the encoder in float32: its file is float16, which Closer Look converts and NeuroX would compute in."""
     import torch  # noqa: PLC0415
     from transformers import AutoModel, AutoTokenizer  # noqa: PLC0415
 
@@ -384,7 +384,7 @@ def directprobe(what: dict[str, Any]) -> Job:
 
     def call() -> Any:
         result = cluster() if what["part"] == "clusters" else distances()
-        get_reusable_executor().shutdown(wait=True)  # only the work of processes that have ended is counted
+        get_reusable_executor().shutdown(wait=True)  # CPU time is counted only for processes that have ended
         return result
 
     def describe(result: Any) -> dict[str, Any]:

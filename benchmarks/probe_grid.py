@@ -66,7 +66,7 @@ def load(path: Path) -> tuple[np.ndarray, np.ndarray]:
         return arrays["X"], arrays["labels"][y] if "labels" in arrays.files else y
 
 
-# ---- ours, in a process of its own ----
+# ---- ours, in a separate process ----
 
 
 def whole_grid(train: Path, test: Path, device: str) -> dict[str, object]:
@@ -99,7 +99,7 @@ def against_scikit_learn(train: Path, test: Path, device: str, fits: int) -> Non
     os.environ.update(ONE_EACH)
     jobs = [(train, test, SAMPLE[at % len(SAMPLE)], (at + at // len(SAMPLE)) % 5) for at in range(fits)]
     with ProcessPoolExecutor(WORKERS, mp_context=multiprocessing.get_context("spawn")) as pool:
-        list(pool.map(warm_up, range(2 * WORKERS)))  # the processes are there before the clock starts
+        list(pool.map(warm_up, range(2 * WORKERS)))  # start the processes before timing
         start = time.perf_counter()
         peer = list(pool.map(fit, jobs, chunksize=1))
         wall = time.perf_counter() - start
