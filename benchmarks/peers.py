@@ -100,7 +100,7 @@ def run(python: str, **what: object) -> dict[str, Any]:
 
 
 def by_turns(repeat: int, *jobs: tuple[str, dict[str, object]]) -> list[dict[str, Any]]:
-    """For each (python, job): the smallest time, work and memory of several rounds, and the description of the result."""
+    """For each (python, job): the smallest time, work and memory of several rounds, and its description."""
     rounds = [[run(python, **what) for python, what in jobs] for _ in range(repeat)]
     least = ("seconds", "work", "memory")
     return [each[-1] | {key: min(one[key] for one in each) for key in least} for each in zip(*rounds, strict=True)]
