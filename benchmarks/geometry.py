@@ -49,7 +49,7 @@ PROTOTYPE = {
     ("bert-tiny", "ps-role"): 1.5,
     ("bert-tiny", "trec-50"): 2.3,
 }
-PATIENCE = 15  # seconds that SVC may take for one pair: its limit of steps does not always end it
+PATIENCE = 15  # most seconds of SVC for one pair: its limit of steps does not always stop it
 AUDITED = ["labels", "clusters", "conflicts", "undecided", "separable", "conflicting", "blocked", "problems", "seconds"]
 AUDITED += ["audit_seconds", "memory"]
 WANTED = {"ps-role": 2.0, "trec-50": 2.0, ("bert-tiny", "pos"): 20.0, ("bert-tiny", "dep"): 20.0, "pos": 30.0}
@@ -87,7 +87,7 @@ def load(vectors: Path, encoder: str, task: str, layer: int, split: str = "train
     return space.X, np.array(space.labels)[space.y]
 
 
-# ---- one measurement in a process of its own ----
+# ---- one measurement in a separate process ----
 
 
 def job(vectors: Path, what: dict[str, object]) -> dict[str, object]:
@@ -96,25 +96,25 @@ def job(vectors: Path, what: dict[str, object]) -> dict[str, object]:
     if what.get("svc"):
         distance = svc_distance(tuple(X[y == label].astype(np.float64) for label in what["svc"]), 50_000)
         return {"distance": distance, "seconds": time.perf_counter() - start}
-    found = cluster(X, y)
+    clustering = cluster(X, y)
     seconds = time.perf_counter() - start
     answer: dict[str, object] = {
         "n": len(X),
         "d": X.shape[1],
-        "clusters": found.n_clusters,
-        "labels": found.n_labels,
-        "conflicts": len(found.conflicts),
-        "undecided": found.n_undecided,
+        "clusters": clustering.n_clusters,
+        "labels": clustering.n_labels,
+        "conflicts": len(clustering.conflicts),
+        "undecided": clustering.n_undecided,
         "seconds": seconds,
         "memory": peak(),
     }
     if what.get("distances"):
         start = time.perf_counter()
-        label_distances(cluster_distances(X, found))
+        label_distances(cluster_distances(X, clustering))
         answer |= {"distance_seconds": time.perf_counter() - start, "memory": peak()}
     if what.get("audit"):
         start = time.perf_counter()
-        result = audit(X, y, found)
+        result = audit(X, y, clustering)
         answer |= {
             "audit_seconds": time.perf_counter() - start,
             "separable": result.separable,
@@ -126,7 +126,7 @@ def job(vectors: Path, what: dict[str, object]) -> dict[str, object]:
 
 
 def points(vectors: Path, what: dict[str, object]) -> tuple[np.ndarray, np.ndarray]:
-    """The space that a job asks for: saved, jittered to another size, or with random labels."""
+    """The space of a job: loaded, enlarged by jittered copies, or with random labels."""
     if what.get("gaussian"):
         rng = np.random.default_rng(0)
         return rng.normal(size=(what["n"], what["d"])), rng.integers(0, what["labels"], what["n"])
@@ -200,7 +200,7 @@ def peer_of_clusters(vectors: Path) -> None:
 
 
 def svc_distance(pair: tuple[np.ndarray, np.ndarray], steps: int = -1) -> float:
-    """Twice the margin that SVC finds; the number of steps is not bounded by default."""
+    """Twice the margin that SVC finds; its number of steps is unlimited by default."""
     A, B = pair
     y = np.r_[np.ones(len(A)), -np.ones(len(B))]
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
@@ -211,14 +211,14 @@ def distances(vectors: Path) -> None:
     rows: list[list[object]] = []
     for encoder, layer in LAYERS.items():
         X, y = load(vectors, encoder, "ps-role", layer)
-        found = cluster(X, y)
-        seconds = best(lambda X=X, found=found: cluster_distances(X, found))
-        ours = cluster_distances(X, found)
-        members = found.members()
+        result = cluster(X, y)
+        seconds = best(lambda X=X, result=result: cluster_distances(X, result))
+        ours = cluster_distances(X, result)
+        members = result.members()
         pairs = list(combinations(range(len(members)), 2))
         sets = [(X[members[a]].astype(np.float64), X[members[b]].astype(np.float64)) for a, b in pairs]
         with ProcessPoolExecutor(WORKERS) as pool:
-            list(pool.map(svc_distance, sets[:4]))  # the processes are there before the clock starts
+            list(pool.map(svc_distance, sets[:4]))  # start the processes before timing
             start = time.perf_counter()
             peer = list(pool.map(svc_distance, sets, chunksize=16))
             svc = time.perf_counter() - start
@@ -235,12 +235,12 @@ def distances(vectors: Path) -> None:
 
 
 def best(call: Callable[[], object], times: int = 3) -> float:
-    found = np.inf
+    result = np.inf
     for _ in range(times):
         start = time.perf_counter()
         call()
-        found = min(found, time.perf_counter() - start)
-    return found
+        result = min(result, time.perf_counter() - start)
+    return result
 
 
 def hardest(vectors: Path) -> None:
@@ -251,9 +251,9 @@ def hardest(vectors: Path) -> None:
             A, B = X[y == first].astype(np.float64), X[y == second].astype(np.float64)
             decide = best(lambda A=A, B=B: separate(A, B, gap=None))
             measure = best(lambda A=A, B=B: separate(A, B))
-            found = separate(A, B)
-            rows.append([f"{encoder} {first}/{second}", f"{len(A):,} × {len(B):,}", found.verdict, found.distance])
-            rows[-1] += [decide, measure, "yes" if found.verify(A, B) else "NO"]
+            result = separate(A, B)
+            rows.append([f"{encoder} {first}/{second}", f"{len(A):,} × {len(B):,}", result.verdict, result.distance])
+            rows[-1] += [decide, measure, "yes" if result.verify(A, B) else "NO"]
             try:
                 peer = run(vectors, encoder=encoder, task="pos", layer=layer, svc=(first, second))
                 rows[-1] += [peer["distance"], peer["seconds"]]
@@ -272,11 +272,11 @@ def prediction(vectors: Path) -> None:
         for task in ("pos", "ps-role", "dep"):
             X, y = load(vectors, encoder, task, layer)
             queries, truth = load(vectors, encoder, task, layer, "test")
-            found = cluster(X, y)
-            members = found.members()
+            result = cluster(X, y)
+            members = result.members()
             seconds = best(lambda X=X, m=members, q=queries: nearest_hulls(X, m, q), 1 if task != "ps-role" else 3)
             nearest, _ = nearest_hulls(X, members, queries)
-            accuracy = float((np.array(found.cluster_labels)[nearest] == truth).mean())
+            accuracy = float((np.array(result.cluster_labels)[nearest] == truth).mean())
             wanted = {"pos": 10.0, "ps-role": 0.5}.get(task, "")
             before = {"pos": 13.0, "ps-role": 0.4, "dep": 16.0}[task]
             rows.append([f"{encoder} {task}", f"{len(queries):,}", len(members), accuracy, seconds, before, wanted])
@@ -307,7 +307,7 @@ def random_labels(vectors: Path) -> None:
 
 
 def cold(vectors: Path) -> None:
-    """A first call as on a new machine, with nothing in any cache, against the next one."""
+    """Time a first call with empty caches, as on a new machine, and the next one."""
     file = vectors / "bert-tiny-ps-role-train-layer2.npz"
     rows: list[list[object]] = []
     with tempfile.TemporaryDirectory() as home:

@@ -1,4 +1,4 @@
-"""What is no point, no label or no setting is refused with a text that says what arrived and what was expected."""
+"""Bad points, labels and options are refused with a message that says what arrived and what was expected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The edge of the compiled code: threads, a library that is missing, certificates that were not asked for."""
+"""The interface to the compiled code: threads, missing libraries, certificates, instruction sets."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_where_cores_cannot_be_pinned_all_are_counted(monkeypatch: pytest.Monkey
 
 @pytest.fixture
 def forgotten() -> Iterator[None]:
-    """The library is loaded anew in the test, and once more after it."""
+    """Load the library again in the test and after it."""
     kernels.library.cache_clear()
     yield
     kernels.library.cache_clear()
@@ -104,8 +104,8 @@ def test_certificates_exist_only_if_requested() -> None:
     Z, groups, pairs = pairs_of_points()
     with pytest.raises(ValueError, match="certificates were not requested"):
         kernels.solve_pairs(Z, groups, pairs[:1], tau=1e-6, slack=1e-14).certificate(0)
-    found = kernels.solve_pairs(Z, groups, pairs[:1], tau=1e-6, slack=1e-14, certificates=True)
-    assert np.linalg.norm(found.certificate(0)[3]) == pytest.approx(1)
+    result = kernels.solve_pairs(Z, groups, pairs[:1], tau=1e-6, slack=1e-14, certificates=True)
+    assert np.linalg.norm(result.certificate(0)[3]) == pytest.approx(1)
 
 
 CLUSTER_EVERY_SET = """
@@ -119,7 +119,7 @@ print(json.dumps({name: [c.assignments.tolist(), history(c.merges)] for name, c 
 
 
 def test_clusters_are_the_same_with_baseline_and_with_wide_instructions() -> None:
-    """The environment variable takes effect when the library is loaded, so each choice has a process of its own."""
+    """The environment variable takes effect when the library is loaded, so each choice needs a separate process."""
     results = []
     for choice in ("", "baseline"):
         environment = os.environ | {"CLOSERLOOK_KERNELS": choice}

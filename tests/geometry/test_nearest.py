@@ -1,4 +1,4 @@
-"""Prediction: each query finds its nearest hull at the distance that the plain twin gives."""
+"""Each query gets its nearest hull, at the distance of the plain implementation."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def plain_distances(X: NDArray[Any], members: Hulls, queries: NDArray[Any]) -> P
 
 @pytest.fixture(params=["inner products", "coordinates"])
 def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Both ways to a distance: that of hulls whose inner products fit into memory, and that of larger ones."""
+    """Both ways to compute a distance: from inner products, and from coordinates for large hulls."""
     if request.param == "coordinates":
         monkeypatch.setattr(nearest, "GRAM_BYTES", 0)
     return str(request.param)
@@ -137,11 +137,11 @@ def test_the_first_of_two_hulls_that_contain_a_point_wins() -> None:
 )
 def test_training_points_get_a_cluster_of_their_label(name: str) -> None:
     X, y = SETS[name]
-    found = cluster(X, y)
-    winner, distance = nearest_hulls(X, found.members(), X)
-    assert found.cluster_codes[winner].tolist() == found.cluster_codes[found.assignments].tolist()
-    assert (winner <= found.assignments).all()  # clusters of one label may overlap: the first that holds the point
-    assert distance.max() <= 1e-8 * found.radius + 1e-9
+    result = cluster(X, y)
+    winner, distance = nearest_hulls(X, result.members(), X)
+    assert result.cluster_codes[winner].tolist() == result.cluster_codes[result.assignments].tolist()
+    assert (winner <= result.assignments).all()  # clusters of one label may overlap: the first that holds the point
+    assert distance.max() <= 1e-8 * result.radius + 1e-9
 
 
 def test_a_row_in_conflict_gets_the_first_of_its_clusters() -> None:
@@ -156,9 +156,9 @@ def test_a_row_in_conflict_gets_the_first_of_its_clusters() -> None:
 def test_queries_far_outside_have_their_distance(far: float) -> None:
     X, members = shapes()
     queries = np.array([[far, 1.0], [1.0, far], [-far, 1.0]])
-    found = hull_distances(X, members, queries)
-    assert found[:, 0] == pytest.approx([far - 2, far - 2, far], rel=1e-6)
-    assert nearest_hulls(X, members, queries)[1] == pytest.approx(found.min(axis=1), rel=1e-6)
+    result = hull_distances(X, members, queries)
+    assert result[:, 0] == pytest.approx([far - 2, far - 2, far], rel=1e-6)
+    assert nearest_hulls(X, members, queries)[1] == pytest.approx(result.min(axis=1), rel=1e-6)
 
 
 @pytest.mark.usefixtures("path")

@@ -1,4 +1,4 @@
-"""Measures of two spaces of the same rows: copies are alike, independent spaces are not, plain formulas agree."""
+"""Point similarity: copies have similarity 1, independent spaces 0, and plain formulas agree."""
 
 import math
 
@@ -24,11 +24,11 @@ def turned(X: np.ndarray) -> np.ndarray:
 
 def test_a_rotated_shifted_and_scaled_copy_has_similarity_one() -> None:
     X = space()
-    found = compare_points(X, turned(X))
-    assert found.cka == pytest.approx(1)
-    assert found.procrustes == pytest.approx(1)
-    assert found.rsa == pytest.approx(1, abs=1e-6)
-    assert found.neighbours == 1
+    result = compare_points(X, turned(X))
+    assert result.cka == pytest.approx(1)
+    assert result.procrustes == pytest.approx(1)
+    assert result.rsa == pytest.approx(1, abs=1e-6)
+    assert result.neighbours == 1
 
 
 def test_the_order_of_the_two_does_not_matter() -> None:
@@ -39,10 +39,10 @@ def test_the_order_of_the_two_does_not_matter() -> None:
 
 
 def test_debiased_cka_of_independent_spaces_is_zero_within_its_error() -> None:
-    found = [linear_cka(space(60, 200, seed), space(60, 150, 1000 + seed)) for seed in range(60)]
-    error = np.std(found, ddof=1) / math.sqrt(len(found))
-    assert abs(np.mean(found)) < 4 * error
-    assert np.mean(np.abs(found)) < 0.1  # the biased estimate would be about 0.7 here
+    result = [linear_cka(space(60, 200, seed), space(60, 150, 1000 + seed)) for seed in range(60)]
+    error = np.std(result, ddof=1) / math.sqrt(len(result))
+    assert abs(np.mean(result)) < 4 * error
+    assert np.mean(np.abs(result)) < 0.1  # the biased estimate would be about 0.7 here
 
 
 def test_cka_is_that_of_the_kernels() -> None:
@@ -104,7 +104,7 @@ def test_rsa_of_distances_at_round_shares_of_the_largest() -> None:
 
 
 def test_identical_rows_are_neighbours_in_their_order() -> None:
-    """Three rows at each place: with k = 2 they are each other's, with k = 3 the next is the smallest row elsewhere."""
+    """Triples of identical rows: neighbours for k = 2; for k = 3 the smallest row of the nearest triple is added."""
     A, B = np.repeat(space(20), 3, axis=0), np.repeat(space(20, seed=1), 3, axis=0)
     assert shared_neighbours(A, B, k=2) == 1
     near = [plain_neighbours(X, 3) for X in (A, B)]

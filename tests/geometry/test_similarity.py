@@ -1,4 +1,4 @@
-"""Spatial similarity correlates label distances, with an honest p-value and interval, and says what it left out."""
+"""Spatial similarity correlates label distances, with a valid p-value and interval, and lists the excluded labels."""
 
 import itertools
 import json
@@ -23,7 +23,7 @@ Pair = tuple[list[str], Matrix]
 
 @dataclass(frozen=True)
 class Distances:
-    """The least that a table of label distances is."""
+    """A minimal table of label distances."""
 
     labels: tuple[str, ...]
     values: Matrix
@@ -76,11 +76,11 @@ def quick(a: Any, b: Any, **options: Any) -> similarity.Similarity:
 
 
 def test_identical_tables_have_similarity_1() -> None:
-    found = spatial_similarity(between_points(8, 0), between_points(8, 0), permutations=99, resamples=50)
-    assert found.pearson == pytest.approx(1, abs=1e-12)
-    assert found.spearman == pytest.approx(1, abs=1e-12)
-    assert found.pearson_interval == pytest.approx((1, 1), abs=1e-12)
-    assert found.spearman_interval == pytest.approx((1, 1), abs=1e-12)
+    result = spatial_similarity(between_points(8, 0), between_points(8, 0), permutations=99, resamples=50)
+    assert result.pearson == pytest.approx(1, abs=1e-12)
+    assert result.spearman == pytest.approx(1, abs=1e-12)
+    assert result.pearson_interval == pytest.approx((1, 1), abs=1e-12)
+    assert result.spearman_interval == pytest.approx((1, 1), abs=1e-12)
 
 
 def test_opposite_tables_have_similarity_minus_1() -> None:
@@ -110,22 +110,22 @@ def test_spearman_is_that_of_scipy_with_and_without_ties(make: Any) -> None:
 @pytest.mark.parametrize("scale", [1e-300, 1e-3, 7.0, 1e300])
 def test_the_scale_of_a_side_does_not_matter(scale: float) -> None:
     a, b = between_points(7, 0), between_points(7, 1)
-    found, expected = quick(a, (b[0], scale * b[1])), quick(a, b)
-    assert (found.pearson, found.spearman) == pytest.approx((expected.pearson, expected.spearman), abs=1e-10)
+    result, expected = quick(a, (b[0], scale * b[1])), quick(a, b)
+    assert (result.pearson, result.spearman) == pytest.approx((expected.pearson, expected.spearman), abs=1e-10)
 
 
 def test_a_shift_of_all_distances_of_a_side_does_not_matter() -> None:
     a, b = between_points(7, 0), between_points(7, 1)
-    found, expected = quick(a, (b[0], b[1] + 3 * (1 - np.eye(7)))), quick(a, b)
-    assert (found.pearson, found.spearman) == pytest.approx((expected.pearson, expected.spearman), abs=1e-10)
+    result, expected = quick(a, (b[0], b[1] + 3 * (1 - np.eye(7)))), quick(a, b)
+    assert (result.pearson, result.spearman) == pytest.approx((expected.pearson, expected.spearman), abs=1e-10)
 
 
 def test_the_order_of_labels_does_not_matter() -> None:
     a, b = between_points(6, 0), between_points(6, 1)
     order = [3, 0, 5, 1, 4, 2]
-    for found in (quick(a, reordered(b, order)), quick(reordered(a, order), b)):
-        assert found.pearson == pytest.approx(quick(a, b).pearson, abs=1e-12)
-        assert found.spearman == pytest.approx(quick(a, b).spearman, abs=1e-12)
+    for result in (quick(a, reordered(b, order)), quick(reordered(a, order), b)):
+        assert result.pearson == pytest.approx(quick(a, b).pearson, abs=1e-12)
+        assert result.spearman == pytest.approx(quick(a, b).spearman, abs=1e-12)
 
 
 def test_labels_renamed_on_both_sides_give_the_same() -> None:
@@ -147,17 +147,17 @@ symmetric = arrays(np.float64, (5, 5), elements=st.floats(0, 1e6)).map(lambda x:
 @settings(max_examples=100, deadline=None)
 @given(symmetric, symmetric)
 def test_similarity_is_symmetric(a: Matrix, b: Matrix) -> None:
-    found, back = quick((names(5), a), (names(5), b)), quick((names(5), b), (names(5), a))
-    np.testing.assert_equal((found.pearson, found.spearman), (back.pearson, back.spearman))
+    result, back = quick((names(5), a), (names(5), b)), quick((names(5), b), (names(5), a))
+    np.testing.assert_equal((result.pearson, result.spearman), (back.pearson, back.spearman))
 
 
 @settings(max_examples=100, deadline=None)
 @given(symmetric, symmetric)
 def test_similarity_lies_between_minus_1_and_1_or_is_nan(a: Matrix, b: Matrix) -> None:
-    found = spatial_similarity((names(5), a), (names(5), b), permutations=120, resamples=20)
-    for value in (found.pearson, found.spearman, *found.pearson_interval, *found.spearman_interval):
+    result = spatial_similarity((names(5), a), (names(5), b), permutations=120, resamples=20)
+    for value in (result.pearson, result.spearman, *result.pearson_interval, *result.spearman_interval):
         assert math.isnan(value) or -1 <= value <= 1
-    assert math.isnan(found.p_value) == math.isnan(found.pearson) == math.isnan(found.spearman)
+    assert math.isnan(result.p_value) == math.isnan(result.pearson) == math.isnan(result.spearman)
 
 
 # --- The labels ------------------------------------------------------------------------------------------------------
@@ -166,21 +166,21 @@ def test_similarity_lies_between_minus_1_and_1_or_is_nan(a: Matrix, b: Matrix) -
 def test_labels_of_one_side_are_excluded_and_listed() -> None:
     a = reordered(between_points(8, 0), [6, 4, 3, 2, 1, 0])
     b = reordered(between_points(8, 1), [0, 1, 2, 3, 5, 7])
-    found = quick(a, b)
-    assert found.labels == ("L3", "L2", "L1", "L0")
-    assert (found.excluded_a, found.excluded_b, found.undefined) == (("L6", "L4"), ("L5", "L7"), ())
-    assert found.n_labels == 4
+    result = quick(a, b)
+    assert result.labels == ("L3", "L2", "L1", "L0")
+    assert (result.excluded_a, result.excluded_b, result.undefined) == (("L6", "L4"), ("L5", "L7"), ())
+    assert result.n_labels == 4
     both = [0, 1, 2, 3]
-    assert found.pearson == pytest.approx(quick(reordered(a, [5, 4, 3, 2]), reordered(b, both)).pearson)
+    assert result.pearson == pytest.approx(quick(reordered(a, [5, 4, 3, 2]), reordered(b, both)).pearson)
 
 
 def test_labels_without_distances_on_either_side_are_excluded_and_listed() -> None:
     a, b = with_nan(between_points(7, 0), 5), with_nan(between_points(7, 1), 2)
-    found = quick(a, b)
+    result = quick(a, b)
     rest = [0, 1, 3, 4, 6]
-    assert (found.undefined, found.excluded_a, found.excluded_b) == (("L2", "L5"), (), ())
-    assert found.labels == tuple(f"L{i}" for i in rest)
-    assert found.pearson == pytest.approx(quick(reordered(a, rest), reordered(b, rest)).pearson)
+    assert (result.undefined, result.excluded_a, result.excluded_b) == (("L2", "L5"), (), ())
+    assert result.labels == tuple(f"L{i}" for i in rest)
+    assert result.pearson == pytest.approx(quick(reordered(a, rest), reordered(b, rest)).pearson)
 
 
 def test_a_label_without_distances_may_keep_a_zero_on_the_diagonal() -> None:
@@ -190,8 +190,8 @@ def test_a_label_without_distances_may_keep_a_zero_on_the_diagonal() -> None:
 
 
 def test_a_label_of_one_side_without_distances_is_listed_as_of_one_side() -> None:
-    found = quick(with_nan(between_points(6, 0), 5), between_points(5, 1))
-    assert (found.excluded_a, found.undefined) == (("L5",), ())
+    result = quick(with_nan(between_points(6, 0), 5), between_points(5, 1))
+    assert (result.excluded_a, result.undefined) == (("L5",), ())
 
 
 @pytest.mark.parametrize(
@@ -219,22 +219,22 @@ def mantel_by_loop(a: Matrix, b: Matrix, orders: Any) -> float:
 @pytest.mark.parametrize("make", [between_points, ranked])
 def test_few_labels_are_permuted_in_every_way(m: int, make: Any) -> None:
     a, b = make(m, 0), make(m, 3)
-    found = spatial_similarity(a, b, permutations=200, resamples=0)
+    result = spatial_similarity(a, b, permutations=200, resamples=0)
     others = list(itertools.permutations(range(m)))[1:]
-    assert found.exact
-    assert found.permutations == len(others) == math.factorial(m) - 1
-    assert found.p_value == pytest.approx(mantel_by_loop(a[1], b[1], others), abs=1e-15)
+    assert result.exact
+    assert result.permutations == len(others) == math.factorial(m) - 1
+    assert result.p_value == pytest.approx(mantel_by_loop(a[1], b[1], others), abs=1e-15)
 
 
 @pytest.mark.parametrize("chunk", [1, 50, 1 << 20])
 def test_random_permutations_agree_with_a_loop_whatever_the_chunk(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(similarity, "CHUNK", chunk)
     a, b = between_points(7, 0), between_points(7, 1, noise=1.0)
-    found = spatial_similarity(a, b, permutations=150, resamples=0, seed=5)
+    result = spatial_similarity(a, b, permutations=150, resamples=0, seed=5)
     orders = np.random.default_rng(5).permuted(np.tile(np.arange(7), (150, 1)), axis=1)
-    assert not found.exact
-    assert found.permutations == 150
-    assert found.p_value == mantel_by_loop(a[1], b[1], orders)
+    assert not result.exact
+    assert result.permutations == 150
+    assert result.p_value == mantel_by_loop(a[1], b[1], orders)
 
 
 @pytest.mark.parametrize("chunk", [1, 100])
@@ -279,13 +279,13 @@ def test_unlike_tables_have_a_p_value_near_1() -> None:
 
 
 def bootstrap_by_loop(a: Matrix, b: Matrix, draws: Any, confidence: float) -> tuple[list[float], list[float]]:
-    found = []
+    result = []
     for draw in draws:
         pairs = [(draw[i], draw[j]) for i in range(len(draw)) for j in range(i) if draw[i] != draw[j]]
         x, y = [a[pair] for pair in pairs], [b[pair] for pair in pairs]
         if len(set(x)) > 1 and len(set(y)) > 1:
-            found.append((np.corrcoef(x, y)[0, 1], scipy.stats.spearmanr(x, y).statistic))
-    low, high = np.quantile(found, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
+            result.append((np.corrcoef(x, y)[0, 1], scipy.stats.spearmanr(x, y).statistic))
+    low, high = np.quantile(result, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
     return [low[0], high[0]], [low[1], high[1]]
 
 
@@ -294,11 +294,11 @@ def bootstrap_by_loop(a: Matrix, b: Matrix, draws: Any, confidence: float) -> tu
 def test_intervals_agree_with_a_loop_whatever_the_chunk(chunk: int, make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(similarity, "CHUNK", chunk)
     a, b = make(5, 0), make(5, 2)
-    found = spatial_similarity(a, b, permutations=0, resamples=60, confidence=0.8, seed=3)
+    result = spatial_similarity(a, b, permutations=0, resamples=60, confidence=0.8, seed=3)
     draws = np.random.default_rng(3).integers(5, size=(60, 5))
     pearson, spearman = bootstrap_by_loop(a[1], b[1], draws, 0.8)
-    assert found.pearson_interval == pytest.approx(pearson, abs=1e-10)
-    assert found.spearman_interval == pytest.approx(spearman, abs=1e-10)
+    assert result.pearson_interval == pytest.approx(pearson, abs=1e-10)
+    assert result.spearman_interval == pytest.approx(spearman, abs=1e-10)
 
 
 def test_draws_of_labels_at_equal_distances_on_either_side_are_skipped() -> None:
@@ -306,15 +306,15 @@ def test_draws_of_labels_at_equal_distances_on_either_side_are_skipped() -> None
     draws = np.random.default_rng(0).integers(15, size=(200, 15))
     for left, right in ((even, b), (b, even)):
         pearson, spearman = bootstrap_by_loop(left[1], right[1], draws, 0.95)
-        found = quick(left, right, resamples=200)
-        assert found.pearson_interval == pytest.approx(pearson, abs=1e-10)
-        assert found.spearman_interval == pytest.approx(spearman, abs=1e-10)
+        result = quick(left, right, resamples=200)
+        assert result.pearson_interval == pytest.approx(pearson, abs=1e-10)
+        assert result.spearman_interval == pytest.approx(spearman, abs=1e-10)
 
 
 def test_the_interval_of_a_noisy_copy_contains_its_similarity() -> None:
-    found = spatial_similarity(between_points(15, 0), between_points(15, 0, noise=0.5), permutations=0)
-    assert 0 < found.pearson_interval[0] < found.pearson < found.pearson_interval[1] < 1
-    assert 0 < found.spearman_interval[0] < found.spearman < found.spearman_interval[1] < 1
+    result = spatial_similarity(between_points(15, 0), between_points(15, 0, noise=0.5), permutations=0)
+    assert 0 < result.pearson_interval[0] < result.pearson < result.pearson_interval[1] < 1
+    assert 0 < result.spearman_interval[0] < result.spearman < result.spearman_interval[1] < 1
 
 
 def test_more_confidence_makes_a_wider_interval() -> None:
@@ -325,9 +325,9 @@ def test_more_confidence_makes_a_wider_interval() -> None:
 
 
 def test_the_interval_is_nan_where_fewer_than_half_of_the_draws_have_a_correlation() -> None:
-    found = spatial_similarity(between_points(3, 0), between_points(3, 1))  # all three drawn: 6 times in 27
-    assert np.isnan([*found.pearson_interval, *found.spearman_interval]).all()
-    assert not math.isnan(found.pearson)
+    result = spatial_similarity(between_points(3, 0), between_points(3, 1))  # all three drawn: 6 times in 27
+    assert np.isnan([*result.pearson_interval, *result.spearman_interval]).all()
+    assert not math.isnan(result.pearson)
 
 
 # --- What can go otherwise -------------------------------------------------------------------------------------------
@@ -358,8 +358,8 @@ def test_the_tables_are_not_modified() -> None:
 @pytest.mark.parametrize("m", [5, 12])
 def test_equal_distances_on_a_side_have_no_similarity(distance: float, m: int) -> None:
     even = (names(m), distance * (1 - np.eye(m)))
-    for found in (spatial_similarity(even, between_points(m, 0)), spatial_similarity(between_points(m, 0), even)):
-        values = [found.pearson, found.spearman, found.p_value, *found.pearson_interval, *found.spearman_interval]
+    for result in (spatial_similarity(even, between_points(m, 0)), spatial_similarity(between_points(m, 0), even)):
+        values = [result.pearson, result.spearman, result.p_value, *result.pearson_interval, *result.spearman_interval]
         assert np.isnan(values).all()
 
 
@@ -374,37 +374,37 @@ def test_the_null_is_that_of_all_relabellings_but_the_true_one() -> None:
     i, j = np.triu_indices(4, 1)
     orders = [list(order) for order in itertools.permutations(range(4))][1:]
     expected = [np.corrcoef(left[i, j], right[np.ix_(order, order)][i, j])[0, 1] for order in orders]
-    found = spatial_similarity((labels, left), (labels, right))
-    assert found.null_mean == pytest.approx(np.mean(expected), abs=1e-12)
-    assert found.null_deviation == pytest.approx(np.std(expected, ddof=1), abs=1e-12)
+    result = spatial_similarity((labels, left), (labels, right))
+    assert result.null_mean == pytest.approx(np.mean(expected), abs=1e-12)
+    assert result.null_deviation == pytest.approx(np.std(expected, ddof=1), abs=1e-12)
 
 
 def test_zero_permutations_or_resamples_skips_them() -> None:
-    found = spatial_similarity(between_points(5, 0), between_points(5, 1), permutations=0, resamples=0)
+    result = spatial_similarity(between_points(5, 0), between_points(5, 1), permutations=0, resamples=0)
     assert np.isnan(
-        [found.p_value, found.null_mean, found.null_deviation, *found.pearson_interval, *found.spearman_interval]
+        [result.p_value, result.null_mean, result.null_deviation, *result.pearson_interval, *result.spearman_interval]
     ).all()
-    assert (found.permutations, found.resamples, found.exact) == (0, 0, False)
+    assert (result.permutations, result.resamples, result.exact) == (0, 0, False)
 
 
 def test_asymmetry_from_float32_is_averaged() -> None:
     labels, matrix = between_points(6, 0)
     skewed = matrix * (1 + 1e-7 * np.random.default_rng(0).random((6, 6)))
     backwards = reordered((labels, skewed), [5, 4, 3, 2, 1, 0])
-    found, expected = quick((labels, skewed), between_points(6, 1)), quick(backwards, between_points(6, 1))
-    assert found.pearson == pytest.approx(expected.pearson, abs=1e-12)
+    result, expected = quick((labels, skewed), between_points(6, 1)), quick(backwards, between_points(6, 1))
+    assert result.pearson == pytest.approx(expected.pearson, abs=1e-12)
 
 
 def test_to_dict_is_plain_json_with_nan_as_null() -> None:
     a, b = between_points(3, 0), between_points(4, 1)
     a, b = (np.arange(3), a[1]), (np.arange(4), b[1])  # type: ignore[assignment]
-    found = spatial_similarity(a, b)
-    written = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert written.pop("pearson") == found.pearson
-    assert written.pop("spearman") == found.spearman
-    assert written.pop("p_value") == found.p_value
-    assert written.pop("null_mean") == found.null_mean
-    assert written.pop("null_deviation") == found.null_deviation
+    result = spatial_similarity(a, b)
+    written = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert written.pop("pearson") == result.pearson
+    assert written.pop("spearman") == result.spearman
+    assert written.pop("p_value") == result.p_value
+    assert written.pop("null_mean") == result.null_mean
+    assert written.pop("null_deviation") == result.null_deviation
     assert written == {
         "pearson_interval": [None, None],
         "spearman_interval": [None, None],

@@ -1,4 +1,4 @@
-"""The engine agrees with its plain twin, with cases worked out by hand, and with what geometry promises."""
+"""The engine agrees with a plain implementation and with worked examples, and has the invariances of geometry."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ BY_HAND: dict[
     "the corners of XOR": ([[0, 0], [1, 1], [0, 1], [1, 0]], "aabb", [0, 0, 1, 2], []),
     "the corners of XOR, b first": ([[0, 1], [1, 1], [0, 0], [1, 0]], "baab", [0, 1, 2, 0], []),
     "a foe inside a segment": ([[0, 0], [2, 0], [1, 0]], "aab", [0, 1, 2], []),
-    "a foe beside a segment": ([[0, 0], [2, 0], [1, 0.01]], "aab", [0, 0, 1], []),
+    "another label next to a segment": ([[0, 0], [2, 0], [1, 0.01]], "aab", [0, 0, 1], []),
     "a foe on the end of a hull": ([[0, 0], [1, 0], [1, 0], [3, 0]], "aaba", [0, 1, 2, 3], [1, 2]),
     # Sides of 2 before sides of √5, so the third corner finds the foe inside the triangle.
     "a foe inside a triangle": ([[1, 2], [0, 0], [2, 0], [1, 1]], "aaab", [0, 1, 1, 2], []),
@@ -118,7 +118,7 @@ def test_plain_verdict_and_plain_distance_agree(seed: int) -> None:
         assert hulls_meet(A, B, 1e-6) == (distance <= 1e-6)
 
 
-# The engine beside the twin
+# The engine and the plain implementation
 
 
 @each_case

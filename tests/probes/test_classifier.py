@@ -1,4 +1,4 @@
-"""The classifier probe as an estimator: scikit-learn's own checks, and where its answers come from."""
+"""The classifier probe passes scikit-learn's estimator checks and agrees with `probe_grid`."""
 
 import pickle
 from collections.abc import Callable
@@ -42,12 +42,12 @@ def test_the_estimator_chooses_the_same_sizes_as_the_grid() -> None:
     X, y = mixed()
     sizes = [(2,), (16, 4), ()]
     probe = ClassifierProbe(sizes=sizes, seeds=3, **QUICK).fit(X, y)
-    found = probe_grid((X, y), (X, y), sizes=sizes, seeds=3, training=ProbeTraining(max_rounds=6, patience=2))
-    assert probe.sizes_ == found.chosen_sizes
-    np.testing.assert_array_equal([probe.held_out_[one] for one in sizes], found.held_out)
+    result = probe_grid((X, y), (X, y), sizes=sizes, seeds=3, training=ProbeTraining(max_rounds=6, patience=2))
+    assert probe.sizes_ == result.chosen_sizes
+    np.testing.assert_array_equal([probe.held_out_[one] for one in sizes], result.held_out)
     seed = probe.network_.job.seed
-    assert probe.score(X, y) == found.accuracy[found.chosen, seed]
-    assert probe.network_.accuracy == found.held_out[found.chosen].max()
+    assert probe.score(X, y) == result.accuracy[result.chosen, seed]
+    assert probe.network_.accuracy == result.held_out[result.chosen].max()
 
 
 def test_probabilities_add_up_and_the_likeliest_is_predicted() -> None:

@@ -1,4 +1,4 @@
-"""DirectProbe as an estimator: scikit-learn's own checks, and what it says about points that can be worked by hand."""
+"""DirectProbe passes scikit-learn's estimator checks and is right on worked examples."""
 
 import pickle
 from collections.abc import Callable
@@ -55,19 +55,19 @@ def test_a_point_inside_a_hull_takes_its_label_though_another_labels_point_is_ne
 def test_distances_to_hulls_worked_by_hand() -> None:
     probe = DirectProbe().fit(SQUARE, SQUARE_LABELS)
     assert probe.cluster_labels_.tolist() == ["square", "far"]
-    found = probe.transform([[1.0, 1.0], [3.0, 1.0], [1.0, 4.0], [5.5, 2.0]])
+    result = probe.transform([[1.0, 1.0], [3.0, 1.0], [1.0, 4.0], [5.5, 2.0]])
     expected = [[0, 4], [1, 2], [2, 5], [3.5, 1]]
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_allclose(result, expected, atol=1e-6)
 
 
 def test_transform_agrees_with_a_plain_minimisation() -> None:
     X, y = mixed(24, 2)
     probe = DirectProbe().fit(X, y)
     queries = np.random.default_rng(1).normal(size=(4, 2)) * 8
-    found = probe.transform(queries)
+    result = probe.transform(queries)
     for i, query in enumerate(queries):
         for j, rows in enumerate(probe.clustering_.members()):
-            assert found[i, j] == pytest.approx(plain_distance(query, X[rows]), abs=2e-4)
+            assert result[i, j] == pytest.approx(plain_distance(query, X[rows]), abs=2e-4)
 
 
 def plain_distance(point: np.ndarray, hull: np.ndarray) -> float:

@@ -1,4 +1,4 @@
-"""Batches as a GPU has them, networks of all sizes in a fixed number of places, computed on the CPU."""
+"""Batches in the GPU layout (networks of all sizes in a fixed number of slots), computed on the CPU."""
 
 from itertools import pairwise
 
@@ -57,9 +57,9 @@ def test_a_network_has_the_same_bits_alone_and_in_a_batch() -> None:
 
 def test_each_network_stops_on_its_own_and_matches_a_plain_loop() -> None:
     given = data()
-    found = train(given, JOBS, QUICK)
-    assert len({network.rounds for network in found}) > 1
-    for network in found:
+    result = train(given, JOBS, QUICK)
+    assert len({network.rounds for network in result}) > 1
+    for network in result:
         twin = plain_network(given.X[0].numpy(), given.y[0].numpy(), 3, network.job, QUICK)
         assert network.rounds == twin.rounds
         assert network.loss == pytest.approx(twin.loss, abs=1e-4)

@@ -1,4 +1,4 @@
-"""Networks trained together are, each of them, what they would be alone; and what a plain loop makes of them."""
+"""Networks trained together are identical to networks trained alone, and match a plain training loop."""
 
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -22,7 +22,7 @@ ODD = {"d": 7, "k": 3, "n": 101}
 
 @pytest.fixture(autouse=True)
 def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A round is a pass or two: as many of them as there are, and less to wait for."""
+    """Make a round one or two passes, so that tests are fast."""
     monkeypatch.setattr(networks, "ROUND", 6)
 
 
@@ -41,7 +41,7 @@ def stacked(*spaces: tuple[np.ndarray, np.ndarray], k: int = 3) -> Data:
 
 
 def assert_same(one: Network, other: Network) -> None:
-    """Not close: the same bits."""
+    """Assert that two networks have the same bits."""
     assert (one.accuracy, one.loss, one.rounds) == (other.accuracy, other.loss, other.rounds)
     for (weight, bias), (other_weight, other_bias) in zip(one.layers, other.layers, strict=True):
         np.testing.assert_array_equal(weight, other_weight)
@@ -61,8 +61,8 @@ def test_each_network_matches_a_plain_training_loop(
     X, y = space(d, k, 150)
     training = ProbeTraining(learning_rate=0.01, batch_size=32, max_rounds=8, patience=1, criterion=criterion)
     jobs = [Job(sizes, seed) for seed in range(3)]
-    found = train(stacked((X, y), k=k), jobs, training)
-    for network in found:
+    result = train(stacked((X, y), k=k), jobs, training)
+    for network in result:
         plain = plain_network(X, y, k, network.job, training)
         assert network.rounds == plain.rounds
         assert network.accuracy == pytest.approx(plain.accuracy)
@@ -133,10 +133,10 @@ def test_padding_stays_zero() -> None:
 def test_a_network_is_found_by_its_seed_sizes_and_space() -> None:
     data = stacked(space(seed=0), space(seed=1))
     jobs = [Job((4,), 1, 1), Job((4,), 0, 0), Job((3,), 1, 1), Job((4,), 1, 0), Job((4,), 1, 1)]
-    found = train(data, jobs, QUICK)
-    assert [network.job for network in found] == jobs
-    assert_same(found[0], found[4])
-    weights = [network.layers[0][0] for network in found[:4]]
+    result = train(data, jobs, QUICK)
+    assert [network.job for network in result] == jobs
+    assert_same(result[0], result[4])
+    weights = [network.layers[0][0] for network in result[:4]]
     assert not any(np.array_equal(weights[i], weights[j]) for i in range(4) for j in range(i))
 
 
@@ -196,7 +196,7 @@ def test_patience_is_the_number_of_rounds_without_improvement(judged: list[tuple
 
 
 def test_an_untrained_network_is_never_the_best_of_those_that_were_trained() -> None:
-    """With four rows held out of forty, one drawing in three does as well as training does."""
+    """With four of forty rows held out, one of three initial networks scores as well as a trained one."""
     X, y = space(n=40)
     for network in train(stacked((X, y)), [Job((8,), seed) for seed in range(30)], ProbeTraining(max_rounds=5)):
         assert network.rounds > 0
@@ -211,8 +211,8 @@ def test_zero_rounds_keep_the_initial_weights() -> None:
 
 def test_a_network_that_diverges_is_never_the_best_one() -> None:
     X, y = space(k=2)
-    found = train(stacked((X, y), k=2), [Job((8, 8), seed) for seed in range(3)], ProbeTraining(learning_rate=1e30))
-    for network in found:
+    result = train(stacked((X, y), k=2), [Job((8, 8), seed) for seed in range(3)], ProbeTraining(learning_rate=1e30))
+    for network in result:
         assert all(np.isfinite(weight).all() for weight, _ in network.layers)
         assert np.isfinite(network.loss)
 

@@ -68,11 +68,8 @@ def overlaps(
     labels, codes = as_labels(y, len(points))
     check_two_labels(labels)
     separable = LabelHulls(points, tau, threads).separable(codes)
-    overlapping = [
-        pair
-        for pair, is_separable in zip(combinations(range(len(labels)), 2), separable, strict=True)
-        if not is_separable
-    ]
+    pairs = combinations(range(len(labels)), 2)
+    overlapping = [pair for pair, disjoint in zip(pairs, separable, strict=True) if not disjoint]
 
     def measure(pair: tuple[int, int]) -> Overlap:
         rows = np.flatnonzero(np.isin(codes, pair))

@@ -79,7 +79,7 @@ def split_similarity(
 
     values = []
     for repeat in range(repeats):
-        part = assign_folds(codes, folds, np.random.default_rng([seed, 8, repeat]))
+        part = assign_folds(codes, folds, seed=seed, repeat=repeat)
         for fold in range(folds if folds > 2 else 1):
             values.append(_similarity(distances(part == fold), distances(part != fold)))
             if progress:
@@ -92,11 +92,12 @@ def split_similarity(
     )
 
 
-def assign_folds(codes: Integers, folds: int, rng: np.random.Generator) -> Integers:
+def assign_folds(codes: Integers, folds: int, *, seed: int, repeat: int = 0) -> Integers:
     """(n,) the part of each row: each label's rows, shuffled, are distributed over the parts in turn.
 
     Each label continues where the last one stopped, so the sizes of parts differ by at most one row.
     """
+    rng = np.random.default_rng([seed, 8, repeat])
     part = np.empty(len(codes), np.int64)
     order = np.concatenate([rng.permutation(rows) for rows in rows_of(codes)])
     part[order] = np.arange(len(codes)) % folds
