@@ -259,7 +259,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path)
 
 
 def test_a_full_disk_is_one_clear_line(tmp_path: Path) -> None:
-    with pytest.raises(WorkError, match="cannot be written: No space left on device; nothing was left behind"):
+    with pytest.raises(WorkError, match="cannot be written: No space left on device; no partial file remains"):
         with atomic_write(tmp_path / "file") as stream:
             with open("/dev/full", "wb") as full:
                 full.write(b"x" * 100_000)
