@@ -212,7 +212,7 @@ def test_a_users_own_columns_may_have_any_name(own_store: Path, tmp_path: Path) 
         (("extract", "-t", "pos"), "task pos needs UD English-PUD r2.6; name the data folder"),
         (("extract", "-t", "pos", "--data", "/nowhere"), "task pos: no /nowhere/ud-english-pud/train.conllu"),
         (("extract", "-t", "nowhere.csv"), "nowhere.csv: no such file or folder"),
-        (("extract", "-t", "toy-pos", "--label", "xpos"), "label given with task toy-pos, which fixes how it is read"),
+        (("extract", "-t", "toy-pos", "--label", "xpos"), "label given with task toy-pos, whose options are fixed"),
         (("extract", "-t", "toy-pos", "--splits", "dev"), "split 'dev' requested; task toy-pos has train, test"),
         (("extract", "-t", "toy-pos", "--layers", "3"), "layer 3 requested; bert-tiny has layers 0 to 2"),
         (("extract", "-t", "toy-pos", "--pool", "cls"), "pool 'cls' requested; a token task takes auto, mean"),

@@ -50,9 +50,9 @@ def test_an_adapter_changes_the_vectors_as_peft_does(
     ids = loaded.tokenizer("The quick brown fox", return_tensors="pt")["input_ids"]
     with torch.no_grad():
         expected = reference(ids, output_hidden_states=True).hidden_states
-        found = loaded.hidden_states(ids.tolist())
-    for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other)
+        result = loaded.hidden_states(ids.tolist())
+    for states, expected_states in zip(result, expected, strict=True):
+        torch.testing.assert_close(states, expected_states)
     assert not np.allclose(vectors(loaded, TEXTS[:1]), vectors(Encoder.load(str(family("bert"))), TEXTS[:1]))
     assert loaded.name == "lora"
 

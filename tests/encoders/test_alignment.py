@@ -34,8 +34,8 @@ def test_ascii_words_are_spelled_by_their_subwords(encoder: Load, name: str) -> 
     words = tuple(word for word in WORDS if word.isascii())
     alignment = loaded.align([words])
     for i, word in enumerate(words):
-        found = spelled(subwords(loaded, alignment, i))
-        assert found == (word.lower() if name == "bert" else word)
+        result = spelled(subwords(loaded, alignment, i))
+        assert result == (word.lower() if name == "bert" else word)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -139,8 +139,8 @@ def test_pooling_agrees_with_the_tokenizers_own_word_numbers(encoder: Load) -> N
     expected = torch.stack([hidden[numbers == word].mean(0) for word in range(len(WORDS))])
     alignment = loaded.align([WORDS])
     states = loaded.hidden_states(alignment.windows)
-    found = pool(states[-1:], range_pooling(alignment, alignment.word_first, alignment.word_stop, "mean"))[0]
-    torch.testing.assert_close(found, expected)
+    result = pool(states[-1:], range_pooling(alignment, alignment.word_first, alignment.word_stop, "mean"))[0]
+    torch.testing.assert_close(result, expected)
 
 
 def test_pooling_is_differentiable(encoder: Load) -> None:
@@ -158,19 +158,19 @@ def test_the_classification_vector_of_a_long_text_is_the_mean_over_its_windows(e
     loaded = encoder("bert")
     alignment = loaded.align(["so", "dog " * 100, "fox"])
     states = loaded.hidden_states(alignment.windows)
-    found = pool(states[-1:], cls_pooling(alignment, np.array([0, 1, 2])))[0]
+    result = pool(states[-1:], cls_pooling(alignment, np.array([0, 1, 2])))[0]
     several = np.flatnonzero(alignment.window_text == 1)
     assert len(several) > 1
-    torch.testing.assert_close(found[1], states[-1][several, 0].mean(0))
-    torch.testing.assert_close(found[2], states[-1][-1, 0])
+    torch.testing.assert_close(result[1], states[-1][several, 0].mean(0))
+    torch.testing.assert_close(result[2], states[-1][-1, 0])
 
 
 def test_half_precision_states_are_pooled_in_single_precision(encoder: Load) -> None:
     alignment = encoder("bert").align([("internationalization",)])
     hidden = torch.randn(1, len(alignment.windows[0]), 8).half()
-    found = pool([hidden], range_pooling(alignment, alignment.word_first, alignment.word_stop, "mean"))
-    assert found[0].dtype == torch.float32
-    torch.testing.assert_close(found[0][0], hidden[0, 1:-1].float().mean(0))
+    result = pool([hidden], range_pooling(alignment, alignment.word_first, alignment.word_stop, "mean"))
+    assert result[0].dtype == torch.float32
+    torch.testing.assert_close(result[0][0], hidden[0, 1:-1].float().mean(0))
 
 
 @settings(max_examples=60, deadline=None)
@@ -191,13 +191,13 @@ def test_any_words_are_aligned_or_left_empty_but_never_out_of_their_text(texts: 
     assert len(alignment.token_window) == alignment.text_tokens[-1]
 
 
-def _tokenizer(made: list[Any] = []) -> Any:  # noqa: B006 - made once on purpose
-    if not made:
+def _tokenizer(cache: list[Any] = []) -> Any:  # noqa: B006 - one tokenizer for all calls
+    if not cache:
         from transformers import PreTrainedTokenizerFast
 
         tokens = {"unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]"}
-        made.append(PreTrainedTokenizerFast(tokenizer_object=word_piece(lowercase=True), **tokens))
-    return made[0]
+        cache.append(PreTrainedTokenizerFast(tokenizer_object=word_piece(lowercase=True), **tokens))
+    return cache[0]
 
 
 @pytest.mark.parametrize("name", ["deberta-v3", "t5", "llama", "roberta", "bert"])

@@ -106,7 +106,7 @@ def test_a_sentence_is_its_classification_token_by_default(reference: Any) -> No
 
 def test_a_plain_text_is_tokenized_unchanged() -> None:
     text = "The unbelievable  lamp\nlights."
-    made = Task.build("t", "sentence", {"train": [(text, [((), "A")])]})
+    given_task = Task.build("t", "sentence", {"train": [(text, [((), "A")])]})
     folder = resolve(EMBEDDED).folder
     model, tokenizer = (
         hf.AutoModel.from_pretrained(folder, dtype=torch.float32).eval(),
@@ -114,16 +114,17 @@ def test_a_plain_text_is_tokenized_unchanged() -> None:
     )
     with torch.no_grad():
         plain = model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0, 0]
-    np.testing.assert_allclose(extract(EMBEDDED, made, layers="last")[0].X[0], plain, atol=CLOSE)
+    np.testing.assert_allclose(extract(EMBEDDED, given_task, layers="last")[0].X[0], plain, atol=CLOSE)
 
 
 def test_provenance_is_full() -> None:
-    made = extract(EMBEDDED, task("token", "mine"), splits="test", layers=1)[0].provenance
-    assert (made.encoder, made.layer, made.task, made.split, made.pool) == ("bert-tiny", 1, "mine", "test", "mean")
-    assert made.weights == resolve(EMBEDDED).fingerprint
-    assert made.task_hash == task("token").content_hash
-    assert (made.dtype, made.window, made.seed, made.checkpoint) == ("float32", 512, None, None)
-    assert set(made.versions) == {"closerlook", "torch", "transformers", "tokenizers", "numpy"}
+    origin = extract(EMBEDDED, task("token", "mine"), splits="test", layers=1)[0].provenance
+    assert (origin.encoder, origin.layer, origin.pool) == ("bert-tiny", 1, "mean")
+    assert (origin.task, origin.split) == ("mine", "test")
+    assert origin.weights == resolve(EMBEDDED).fingerprint
+    assert origin.task_hash == task("token").content_hash
+    assert (origin.dtype, origin.window, origin.seed, origin.checkpoint) == ("float32", 512, None, None)
+    assert set(origin.versions) == {"closerlook", "torch", "transformers", "tokenizers", "numpy"}
 
 
 def counted_passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -143,23 +144,23 @@ def test_tasks_on_the_same_text_share_one_pass_and_equal_separate_extractions(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     tasks = [task(unit, unit) for unit in ("token", "pair", "span", "sentence")]
-    alone = [space for one in tasks for space in extract(EMBEDDED, one, splits="all", store=tmp_path / "alone")]
+    alone = [space for each in tasks for space in extract(EMBEDDED, each, splits="all", store=tmp_path / "alone")]
     passes = counted_passes(monkeypatch)
     together = extract(EMBEDDED, tasks, splits="all", store=tmp_path / "together")
     assert sum(passes) == len(SENTENCES)
     assert [s.provenance.title() for s in together] == [s.provenance.title() for s in alone]
-    for one, other in zip(together, alone, strict=True):
-        np.testing.assert_allclose(one.X, other.X, atol=CLOSE)
-        np.testing.assert_array_equal(one.y, other.y)
+    for space, expected_space in zip(together, alone, strict=True):
+        np.testing.assert_allclose(space.X, expected_space.X, atol=CLOSE)
+        np.testing.assert_array_equal(space.y, expected_space.y)
 
 
 def test_a_second_call_computes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     first = extract(EMBEDDED, task("token"))
     monkeypatch.setattr(forward, "compute", None)
     monkeypatch.setattr(Encoder, "load", None)
-    for one, other in zip(first, extract(EMBEDDED, task("token", "renamed")), strict=True):
-        np.testing.assert_array_equal(one.X, other.X)
-        assert other.provenance.task == "renamed"
+    for space, renamed in zip(first, extract(EMBEDDED, task("token", "renamed")), strict=True):
+        np.testing.assert_array_equal(space.X, renamed.X)
+        assert renamed.provenance.task == "renamed"
 
 
 def test_only_missing_layers_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,8 +228,8 @@ def test_a_loaded_encoder_may_be_given() -> None:
 
 def test_a_long_text_is_read_in_windows_and_every_word_gets_its_own_vector() -> None:
     words = tuple(SENTENCES[i % 4][i % 2] for i in range(300))
-    made = Task.build("long", "token", {"train": [(words, [((i,), "A") for i in range(300)])]})
-    (space,) = extract(EMBEDDED, made, layers="last", window=64)
+    given_task = Task.build("long", "token", {"train": [(words, [((i,), "A") for i in range(300)])]})
+    (space,) = extract(EMBEDDED, given_task, layers="last", window=64)
     loaded = Encoder.load(EMBEDDED, window=64)
     alignment = loaded.align([words])
     assert len(alignment.windows) > 5
@@ -251,9 +252,9 @@ def test_the_same_task_twice_is_computed_once(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_texts_without_examples_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = Task.build("t", "token", {"train": [(("no", "target"), []), (("one",), [((0,), "A")])]})
+    given_task = Task.build("t", "token", {"train": [(("no", "target"), []), (("one",), [((0,), "A")])]})
     passes = counted_passes(monkeypatch)
-    extract(EMBEDDED, made)
+    extract(EMBEDDED, given_task)
     assert sum(passes) == 1
 
 
@@ -282,8 +283,8 @@ def test_an_interrupted_extraction_continues_where_it_stopped(monkeypatch: pytes
     again = extract(EMBEDDED, task("pair"), store=tmp_path / "cut")
     assert 0 < before < len(SENTENCES)
     assert sum(passes) - before < len(SENTENCES)
-    for one, other in zip(again, whole, strict=True):
-        np.testing.assert_array_equal(one.X, other.X)
+    for space, expected_space in zip(again, whole, strict=True):
+        np.testing.assert_array_equal(space.X, expected_space.X)
 
 
 def test_a_part_that_was_altered_after_the_interruption_is_computed_again(
@@ -303,8 +304,8 @@ def test_a_part_that_was_altered_after_the_interruption_is_computed_again(
         blob = bytearray(unfinished.read_bytes())
         blob[-100] ^= 0xFF
         unfinished.write_bytes(blob)
-    for one, other in zip(extract(EMBEDDED, task("pair"), store=tmp_path / "cut"), whole, strict=True):
-        np.testing.assert_array_equal(one.X, other.X)
+    for space, expected_space in zip(extract(EMBEDDED, task("pair"), store=tmp_path / "cut"), whole, strict=True):
+        np.testing.assert_array_equal(space.X, expected_space.X)
 
 
 KILLED = """
@@ -335,9 +336,9 @@ def test_killing_the_process_loses_nothing_that_was_finished(tmp_path: Path) -> 
         assert journals
         assert len(json.loads(journals[0].read_bytes())) > done
     subprocess.run([sys.executable, "-c", KILLED, str(store), "0"], check=True)
-    found = extract(EMBEDDED, "toy-pos", store=store)
-    for one, other in zip(found, extract(EMBEDDED, "toy-pos", store=tmp_path / "whole"), strict=True):
-        np.testing.assert_allclose(one.X, other.X, atol=CLOSE)
+    resumed = extract(EMBEDDED, "toy-pos", store=store)
+    for space, expected_space in zip(resumed, extract(EMBEDDED, "toy-pos", store=tmp_path / "whole"), strict=True):
+        np.testing.assert_allclose(space.X, expected_space.X, atol=CLOSE)
     assert len(list(Store(store).entries())) == 3
 
 
@@ -352,9 +353,9 @@ def test_vectors_that_are_no_numbers_are_an_error(monkeypatch: pytest.MonkeyPatc
 def test_a_target_without_subword_names_its_sentence() -> None:
     loaded = Encoder.load(EMBEDDED)
     loaded.tokenizer.unk_token = None
-    made = Task.build("t", "token", {"train": [(("fine",), [((0,), "A")]), (("odd", "\u0007"), [((1,), "B")])]})
+    given_task = Task.build("t", "token", {"train": [(("fine",), [((0,), "A")]), (("odd", "\u0007"), [((1,), "B")])]})
     with pytest.raises(InputError, match=r"no subword of words \[1\] of train sentence 2 \('odd \\x07'\)"):
-        extract(loaded, made)
+        extract(loaded, given_task)
 
 
 @pytest.mark.parametrize(

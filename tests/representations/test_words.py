@@ -18,8 +18,8 @@ X = np.arange(8, dtype=np.float32).reshape(4, 2)
 
 
 def space(words: tuple[str, ...] | None = WORDS) -> Space:
-    made = Provenance(encoder="bert-tiny", task="toy", split="train", layer=1)
-    return Space(X, np.array([0, 1, 1, 0], np.int32), ("a", "b"), made, words)
+    provenance = Provenance(encoder="bert-tiny", task="toy", split="train", layer=1)
+    return Space(X, np.array([0, 1, 1, 0], np.int32), ("a", "b"), provenance, words)
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,8 @@ def test_extraction_names_the_words_computed_and_from_the_store(name: str) -> No
     expected = task.words(task.split("test"))
     assert (expected is None) is (name == "toy-question")
     for _ in ("computed", "from the store"):
-        for found in extract("bert-tiny", task, splits="test", layers=[0, 2]):
-            assert found.words == expected
+        for space in extract("bert-tiny", task, splits="test", layers=[0, 2]):
+            assert space.words == expected
     if expected:
         assert len(expected) == len(task.split("test"))
 

@@ -106,7 +106,7 @@ def test_format_decides_between_files_of_one_split(folder: Path) -> None:
 
 def test_a_folder_without_splits_is_refused(folder: Path) -> None:
     write(folder, a_dot_conllu=CONLLU)
-    assert refusal(folder).startswith(f"{folder}: no split found; expected files named by split, say train.conllu")
+    assert refusal(folder).startswith(f"{folder}: no split found; expected files such as train.conllu, test.conllu")
     write(folder, train_dot_conllu=CONLLU)
     assert "no split found" in refusal(folder, format="csv")
 

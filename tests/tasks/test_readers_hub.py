@@ -24,8 +24,8 @@ def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def saved(tmp_path: Path, features: dict[str, Any] | None = None, **splits: dict[str, list[Any]]) -> str:
     """The folder of a dataset saved with those columns in each split."""
     given = datasets.Features(features) if features else None
-    made = {name: datasets.Dataset.from_dict(columns, features=given) for name, columns in splits.items()}
-    datasets.DatasetDict(made).save_to_disk(tmp_path / "weather")
+    dataset_dict = {name: datasets.Dataset.from_dict(columns, features=given) for name, columns in splits.items()}
+    datasets.DatasetDict(dataset_dict).save_to_disk(tmp_path / "weather")
     return str(tmp_path / "weather")
 
 
@@ -89,8 +89,8 @@ def test_a_folder_of_data_files_is_read(tmp_path: Path) -> None:
 def test_an_empty_split_is_excluded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loaded by hand: `datasets` 5 refuses to load one, other releases do not."""
     columns = {"train": {"text": ["a"], "label": ["x"]}, "test": {"text": [], "label": []}}
-    made = datasets.DatasetDict({split: datasets.Dataset.from_dict(given) for split, given in columns.items()})
-    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: made)
+    dataset_dict = datasets.DatasetDict({split: datasets.Dataset.from_dict(given) for split, given in columns.items()})
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: dataset_dict)
     assert [split.name for split in load_hub_task("any").splits] == ["train"]
 
 

@@ -26,10 +26,10 @@ def table(tmp_path: Path, content: str, suffix: str = "csv", **options: Any) -> 
 
 
 def examples(task: Task, split: str = "train") -> list[tuple[Any, ...]]:
-    found = task.split(split)
+    part = task.split(split)
     return [
         (int(text), *where.tolist(), task.labels[y])
-        for text, where, y in zip(found.sentence, found.positions, found.y, strict=True)
+        for text, where, y in zip(part.sentence, part.positions, part.y, strict=True)
     ]
 
 

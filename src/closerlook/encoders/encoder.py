@@ -146,9 +146,7 @@ class Encoder:
         device, so that only one batch of hidden states exists at a time.
         """
         sizes = np.array([len(window) for window in alignment.windows])
-        order = np.argsort(sizes, kind="stable")[
-            ::-1
-        ]  # longest first: a batch that does not fit into memory fails at once
+        order = np.argsort(sizes, kind="stable")[::-1]  # longest first: if memory is too small, the first batch fails
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
         by_rank = np.argsort(rank[pooling.window], kind="stable")

@@ -69,9 +69,8 @@ def load_model(source: Source, dtype: torch.dtype, trust_remote_code: bool) -> P
         model = _adapt(model, source)
     if config.is_encoder_decoder:
         model = model.get_encoder()
-    model.config.use_cache = (
-        False  # a decoder would keep the keys and values of every batch, to generate the next token
-    )
+    # a decoder would keep the keys and values of every batch, to generate the next token
+    model.config.use_cache = False
     return model.eval()
 
 

@@ -27,7 +27,7 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
             os.fsync(stream.fileno())
         os.replace(part, path)
     except OSError as error:
-        raise WorkError(f"{path} cannot be written: {error.strerror or error}; nothing was left behind") from None
+        raise WorkError(f"{path} cannot be written: {error.strerror or error}; no partial file remains") from None
     finally:
         with suppress(OSError):
             part.unlink()

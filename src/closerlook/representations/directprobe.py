@@ -26,17 +26,17 @@ def save_folder(space: Space, folder: Path) -> None:
     split, layer = space.provenance.split or "train", space.provenance.layer or 0
     if split != Path(split).name:
         raise InputError(f"split {split!r} cannot be part of a file's name; rename it, or use .npz")
-    unfit = next((label for label in space.labels if label != " ".join(label.split())), None)
-    if unfit is not None:
+    invalid = next((label for label in space.labels if label != " ".join(label.split())), None)
+    if invalid is not None:
         raise InputError(
-            f"label {unfit!r} cannot be written as text: it holds a tab, a line end or outer spaces; use .npz"
+            f"label {invalid!r} cannot be written as text: it has a tab, a line break or extra spaces; use .npz"
         )
     with atomic_write(folder / "labels" / "tags.txt") as stream:
         stream.writelines(f"{label}\n".encode() for label in space.labels)
     with atomic_write(folder / "entities" / f"{split}.txt") as stream:
         stream.writelines(f"{i}\t{space.labels[code]}\n".encode() for i, code in enumerate(space.y))
     with atomic_write(folder / "embeddings" / "layers" / split / f"{layer}.txt") as stream:
-        np.savetxt(stream, space.X, fmt="%.9g")  # nine digits bring every float32 back exactly
+        np.savetxt(stream, space.X, fmt="%.9g")  # nine digits represent every float32 exactly
     with atomic_write(folder / PROVENANCE / split / f"{layer}.json") as stream:
         stream.write(json.dumps(space.provenance.to_dict()).encode())
 

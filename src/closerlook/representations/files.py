@@ -103,8 +103,8 @@ def with_checksum(start: bytes, X: NDArray[np.float32], y: NDArray[np.int32]) ->
     digest = xxhash.xxh3_128(start)
     digest.update(X.data)
     digest.update(y.data)
-    place = start.rindex(UNWRITTEN.encode())
-    return start[:place] + digest.hexdigest().encode() + start[place + len(UNWRITTEN) :]
+    offset = start.rindex(UNWRITTEN.encode())
+    return start[:offset] + digest.hexdigest().encode() + start[offset + len(UNWRITTEN) :]
 
 
 def load_mapped(path: Path) -> tuple[Space, dict[str, str]]:

@@ -152,7 +152,7 @@ def as_words(words: ArrayLike, n: int, name: str = "words") -> tuple[str, ...]:
     """(n,) the texts of n rows, checked; name: what error messages call the array."""
     array = np.asarray(words)
     if array.ndim != 1 or (array.dtype.kind not in "US" and not all(isinstance(word, str) for word in array.tolist())):
-        raise InputError(f"{name} has shape {array.shape} and holds {array.dtype}; expected (n,) strings, one a row")
+        raise InputError(f"{name} has shape {array.shape} and holds {array.dtype}; expected (n,) strings, one per row")
     _check_words(len(array), n, name)
     try:
         return tuple(np.char.decode(array, "utf-8").tolist() if array.dtype.kind == "S" else array.tolist())

@@ -174,10 +174,10 @@ class Store:
         """
         damaged = [(path, problem) for path, problem in self.verify() if problem and not problem.startswith(UNREADABLE)]
         removals = [Removal(path, path.stat().st_size if path.exists() else 0, problem) for path, problem in damaged]
-        kept = sorted(self.entries(), key=lambda entry: entry.used)
-        kept = [entry for entry in kept if entry.path not in {removal.path for removal in removals}]
-        total = sum(entry.size for entry in kept)
-        for entry in kept:
+        intact = sorted(self.entries(), key=lambda entry: entry.used)
+        intact = [entry for entry in intact if entry.path not in {removal.path for removal in removals}]
+        total = sum(entry.size for entry in intact)
+        for entry in intact:
             days = (time.time() - entry.used) / 86400
             if unused_days is not None and days > unused_days:
                 removals.append(Removal(entry.path, entry.size, f"unused for {days:.0f} days"))

@@ -97,12 +97,12 @@ class Task:
         if unit not in POSITIONS:
             raise InputError(f"task {name}: unit {unit!r} is unknown; expected one of {', '.join(POSITIONS)}")
         if not splits:
-            raise InputError(f"task {name}: no split was given; expected at least one, say 'train'")
+            raise InputError(f"task {name}: no split was given; expected at least one, such as 'train'")
         invalid = next(
             (split for split in splits if not split.strip() or set(split) & set("/\\\0") or split in {".", ".."}), None
         )
         if invalid is not None:
-            raise InputError(f"task {name}: split name {invalid!a} arrived; expected a plain word, say 'train'")
+            raise InputError(f"task {name}: split name {invalid!a} arrived; expected a plain word, such as 'train'")
         checked = {split: list(_check_texts(f"task {name}, {split}", unit, texts)) for split, texts in splits.items()}
         labels = tuple(sorted({label for texts in checked.values() for _, targets in texts for _, label in targets}))
         return cls(name, unit, labels, tuple(_split(s, unit, texts, labels) for s, texts in checked.items()))

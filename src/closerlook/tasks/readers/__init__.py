@@ -153,6 +153,6 @@ def _splits_in(folder: Path, format: str | None) -> dict[str, Path]:
             splits[split] = matches[0]
     if not splits:
         raise InputError(
-            f"{folder}: no split found; expected files named by split, say train.conllu; formats: {_known_formats()}"
+            f"{folder}: no split found; expected files such as train.conllu, test.conllu; formats: {_known_formats()}"
         )
     return splits

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from closerlook.errors import InputError
-from closerlook.tasks.readers.source import Options, Reading, numbered_lines, read_text, shown
+from closerlook.tasks.readers.source import Options, Reading, numbered_lines, read_text, short_repr
 from closerlook.tasks.task import Annotated
 
 DOCUMENT = "-DOCSTART-"
@@ -38,8 +38,8 @@ def read(path: Path, split: str, options: Options) -> Reading:
         columns = columns or len(cells)
         if len(cells) != columns or not all(-columns <= number < columns for number in (word_column, label_column)):
             raise InputError(
-                f"{path}, line {number}: {shown(line)} has {len(cells)} columns; expected {columns}, with the word in "
-                f"column {word_column} and its label in column {label_column} (words=, label=)"
+                f"{path}, line {number}: {short_repr(line)} has {len(cells)} columns; expected {columns}, with the "
+                f"word in column {word_column} and its label in column {label_column} (words=, label=)"
             )
         words.append(cells[word_column].strip())
         labels.append(cells[label_column].strip())

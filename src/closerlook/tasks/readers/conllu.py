@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from closerlook.errors import InputError
-from closerlook.tasks.readers.source import Options, Reading, numbered_lines, read_text, shown
+from closerlook.tasks.readers.source import Options, Reading, numbered_lines, read_text, short_repr
 from closerlook.tasks.task import Target, Unit
 
 COLUMNS = 10
@@ -79,7 +79,7 @@ def read_sentences(path: Path, columns: int, *, empty_nodes: bool) -> Iterator[S
             continue
         else:
             raise InputError(
-                f"{path}, line {number}: id {shown(row[ID])}; expected {words + 1}: ids count words from 1"
+                f"{path}, line {number}: id {short_repr(row[ID])}; expected {words + 1}: ids count words from 1"
             )
         rows.append(row)
         numbers.append(number)
@@ -132,7 +132,7 @@ def _relations(sentence: Sentence) -> list[Target]:
             continue
         if head not in position and head != "0":
             where = f"{sentence.path}, line {sentence.numbers[i]}"
-            raise InputError(f"{where}: HEAD {shown(head)}; expected 0 to {len(position)}, a word of the sentence")
+            raise InputError(f"{where}: HEAD {short_repr(head)}; expected 0 to {len(position)}, a word of the sentence")
         if relation != "root" and head != "0":
             targets.append(((position[head], i), relation))
     return targets

@@ -17,7 +17,7 @@ Reading = tuple[Unit, dict[str, list[Annotated]]]
 SPLITS = ("train", *DEV_SPLITS, "test")
 """The names of splits that are recognised in file names and in a column `split`."""
 
-shown = reprlib.repr
+short_repr = reprlib.repr
 """A function that formats a value for an error message: escaped, on one line, shortened if long or deeply nested."""
 
 

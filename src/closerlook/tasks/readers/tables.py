@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from closerlook.errors import InputError
-from closerlook.tasks.readers.source import SPLITS, Options, Reading, numbered_lines, read_text, shown
+from closerlook.tasks.readers.source import SPLITS, Options, Reading, numbered_lines, read_text, short_repr
 from closerlook.tasks.task import Annotated, Target, Text, Unit
 
 WORDS = ("words", "tokens")
@@ -135,12 +135,12 @@ def label_name(value: object) -> str | None:
         return value
     if isinstance(value, (bool, int, float)):
         return json.dumps(value)
-    raise InputError(f"label {shown(value)} arrived; expected a string, a number or true/false")
+    raise InputError(f"label {short_repr(value)} arrived; expected a string, a number or true/false")
 
 
 def _column(record: Record, name: str | None, usual: tuple[str, ...], option: str) -> str | None:
     if name is not None and name not in record:
-        raise _no_column(record, shown(name), f"name one with {option}")
+        raise _no_column(record, short_repr(name), f"name one with {option}")
     return name or next((column for column in usual if column in record), None)
 
 
@@ -154,12 +154,12 @@ def _label_column(record: Record, options: Options, *, sentence_first: bool) -> 
         return options.label, None
     if options.label is not None and default is not None and isinstance(record[default], list):
         return default, options.label
-    missing = shown(options.label) if options.label else f"the label ({'|'.join(usual)})"
+    missing = short_repr(options.label) if options.label else f"the label ({'|'.join(usual)})"
     raise _no_column(record, missing, "name one with label=")
 
 
 def _no_column(record: Collection[str], missing: str, advice: str) -> InputError:
-    columns = ", ".join(shown(name) for name in list(record)[:20]) or "none"
+    columns = ", ".join(short_repr(name) for name in list(record)[:20]) or "none"
     return InputError(f"no column for {missing}; found {columns}: {advice}")
 
 
@@ -174,14 +174,14 @@ def _split_column(record: Record, options: Options) -> str | None:
 def _split_name(record: Record, column: str) -> str:
     value = record.get(column)
     if not isinstance(value, str) or not value.strip():
-        raise InputError(f"split {shown(value)} arrived; expected a name in column {column!r}")
+        raise InputError(f"split {short_repr(value)} arrived; expected a name in column {column!r}")
     return value.strip()
 
 
 def _annotated(record: Record, layout: Layout) -> tuple[Unit, Annotated]:
     for column in (layout.text, layout.label):
         if column not in record:
-            raise _no_column(record, shown(column), "expected the same in every record")
+            raise _no_column(record, short_repr(column), "expected the same in every record")
     text = _text(record[layout.text], layout)
     value = record[layout.label]
     if not layout.targets:
@@ -189,12 +189,12 @@ def _annotated(record: Record, layout: Layout) -> tuple[Unit, Annotated]:
         return "sentence", (text, [] if label is None else [((), label)])
     values = _list(value) if layout.cells else value
     if not isinstance(values, list):
-        raise InputError(f"{layout.label} {shown(values)} arrived; expected a list of targets")
+        raise InputError(f"{layout.label} {short_repr(values)} arrived; expected a list of targets")
     if values and isinstance(values[0], dict):
         unit = _unit(values[0])
         return unit, (text, [target for value in values for target in _targets(value, unit, layout.key or "label")])
     if values and layout.key is not None:
-        raise _no_column(record, shown(layout.key), "name one with label=")
+        raise _no_column(record, short_repr(layout.key), "name one with label=")
     if len(values) != len(text) and (values or layout.cells):
         raise InputError(f"{len(text)} words but {len(values)} targets arrived; expected one target per word")
     labels = [_cell_label(value) if layout.cells else label_name(value) for value in values]
@@ -205,32 +205,34 @@ def _text(value: object, layout: Layout) -> Text:
     if not layout.in_words:
         if isinstance(value, str):
             return value
-        raise InputError(f"{layout.text} {shown(value)} arrived; expected a string")
+        raise InputError(f"{layout.text} {short_repr(value)} arrived; expected a string")
     words = _list(value) if layout.cells and isinstance(value, str) else value
     if isinstance(words, list) and all(isinstance(word, str) for word in words):
         return tuple(words)
     if layout.cells and isinstance(value, str):
         return tuple(value.split())  # words that look like a JSON list, such as [ 1 ]
-    raise InputError(f"{layout.text} {shown(words)} arrived; expected a list of words")
+    raise InputError(f"{layout.text} {short_repr(words)} arrived; expected a list of words")
 
 
 def _unit(target: Record) -> Unit:
     for keys, unit in PLACES.items():
         if all(key in target for key in keys):
             return unit
-    raise InputError(f"target {shown(target)} arrived; expected keys token, or start and stop, or head and dependent")
+    raise InputError(
+        f"target {short_repr(target)} arrived; expected keys token, or start and stop, or head and dependent"
+    )
 
 
 def _targets(target: object, unit: Unit, key: str) -> list[Target]:
     """A list with the target that an object describes; empty if it has no label."""
     if not isinstance(target, dict) or _unit(target) != unit:
-        raise InputError(f"target {shown(target)} arrived among targets of unit {unit}; expected one unit")
+        raise InputError(f"target {short_repr(target)} arrived among targets of unit {unit}; expected one unit")
     if key not in target:
         raise _no_column(target, f"the label ({key})", "name one with label=")
     label = label_name(target[key])
     positions = [target[key] for keys, keys_unit in PLACES.items() if keys_unit == unit for key in keys]
     if not all(type(position) is int for position in positions):
-        raise InputError(f"target {shown(target)} arrived; expected whole numbers as positions")
+        raise InputError(f"target {short_repr(target)} arrived; expected whole numbers as positions")
     return [] if label is None else [(positions, label)]
 
 
@@ -242,7 +244,9 @@ def _list(cell: str) -> list[object]:
             return list(_json(cell))
         except InputError:
             if cell[1] in "'\"":  # the repr of a Python list
-                raise InputError(f"{shown(cell)} is not a JSON list; write one, or words separated by spaces") from None
+                raise InputError(
+                    f"{short_repr(cell)} is not a JSON list; write one, or words separated by spaces"
+                ) from None
     return list(cell.split())
 
 
@@ -260,7 +264,7 @@ def _objects(path: Path) -> Iterator[tuple[int, Record]]:
         except InputError as error:
             raise InputError(f"{path}, line {number}: {error}") from None
         if not isinstance(record, dict):
-            raise InputError(f"{path}, line {number}: {shown(record)} arrived; expected a JSON object")
+            raise InputError(f"{path}, line {number}: {short_repr(record)} arrived; expected a JSON object")
         yield number, record
 
 
@@ -269,7 +273,7 @@ def _json(text: str) -> Any:
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except RecursionError:
-        raise InputError(f"{shown(text)} is nested too deeply; expected JSON") from None
+        raise InputError(f"{short_repr(text)} is nested too deeply; expected JSON") from None
     except json.JSONDecodeError as error:
         raise InputError(f"{error.msg} at column {error.colno}; expected JSON") from None
     except ValueError as error:  # NaN, or an integer with more digits than Python accepts
@@ -290,7 +294,7 @@ def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, Record]]:
             if header is None:
                 header = [name.strip() for name in row]
                 if len(set(header)) < len(header):
-                    raise InputError(f"{path}, line 1: columns {shown(header)}; expected each name once")
+                    raise InputError(f"{path}, line 1: columns {short_repr(header)}; expected each name once")
             elif len(row) == len(header):
                 yield reader.line_num, dict(zip(header, row, strict=True))
             elif row:

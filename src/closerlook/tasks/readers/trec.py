@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from closerlook.errors import InputError
-from closerlook.tasks.readers.source import Options, Reading, numbered_lines, read_bytes, shown
+from closerlook.tasks.readers.source import Options, Reading, numbered_lines, read_bytes, short_repr
 from closerlook.tasks.task import Annotated
 
 
@@ -21,7 +21,7 @@ def read(path: Path, split: str, options: Options) -> Reading:
         fine, _, question = line.strip().partition(" ")
         coarse, _, sublabel = fine.partition(":")
         if not (coarse and sublabel and question):
-            raise InputError(f"{path}, line {number}: {shown(line)}; expected 'LABEL:sublabel question'")
+            raise InputError(f"{path}, line {number}: {short_repr(line)}; expected 'LABEL:sublabel question'")
         questions.append((question.strip(), [((), fine if label == "fine" else coarse)]))
     return "sentence", {split: questions}
 
