@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from closerlook.study.measures import CORRELATED
+from closerlook.study.kinds.comparison import FEWEST_LABELS as CORRELATED
 from closerlook.study.readings import Reading, Results, Run, index_results, null_names
 
 if TYPE_CHECKING:
