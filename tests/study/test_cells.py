@@ -13,8 +13,6 @@ from closerlook.study.files import read_result
 from closerlook.study.forecasting import _imagined, foresee, foresee_run
 from closerlook.study.graph import Graph, add_run, expand
 from closerlook.study.kinds import KINDS, estimate_cell
-from closerlook.study.kinds.tune import tune_cell
-from closerlook.study.remaining import Costs
 from closerlook.study.resolving import resolve_plan
 from closerlook.study.study import CompletedStudy, forecast
 from closerlook.tuning.steps import planned_steps
@@ -299,19 +297,3 @@ def test_a_forecast_counts_what_is_done(done: CompletedStudy, tasks: Path) -> No
     assert sum(kind.cells for kind in fresh) == sum(kind.cells for kind in after) == done.state.total
     assert all(kind.done == 0 and kind.seconds > 0 for kind in fresh)
     assert all(kind.done == kind.cells and kind.seconds == 0 and kind.disk == 0 for kind in after)
-
-
-def test_the_time_left_follows_what_cells_really_took(tasks: Path, store: Path) -> None:
-    opened = resolve_plan(small_plan(tasks), store)
-    costs, cell = Costs(opened), tune_cell(opened, "bert-tiny", next(iter(opened.tasks)), 0)
-    guess = costs.estimate(cell).seconds
-    costs.expect(cell)
-    assert costs.left(1) == pytest.approx(guess)
-    assert costs.left(2) == pytest.approx(guess / 2)
-    costs.learn(cell, 10 * guess)
-    assert costs.left(1) == pytest.approx(10 * guess)
-    costs.foresee(cell.key, [cell])
-    assert costs.left(1) == pytest.approx(20 * guess)
-    costs.came(cell.key)
-    costs.drop(cell)
-    assert costs.left(1) == 0
