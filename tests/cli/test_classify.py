@@ -205,17 +205,6 @@ def test_sizes_are_written_with_semicolons() -> None:
         parse_sizes("32;")
 
 
-def test_interrupting_says_that_nothing_was_kept(
-    files: tuple[Path, Path], capsys: Capsys, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("closerlook.probes.probe_grid", interrupted)
-    _, err = run(capsys, "classify", files[0], "--test", files[1], code=130)
-    assert err.splitlines()[-1] == "closerlook: interrupted; nothing was kept"
-
-
 def test_progress_is_a_bar_with_the_time_left(files: tuple[Path, Path]) -> None:
     code = (
         "import sys\nfrom closerlook.cli import main, measure\nmeasure.QUICK_SECONDS = 0.01\n"

@@ -165,17 +165,6 @@ def test_a_directprobe_file_without_vectors_is_refused(tmp_path: Path, capsys: C
     assert_refused(capsys, "0.txt: X has shape (0, 1)", "probe", folder)
 
 
-def test_interrupting_says_that_nothing_was_kept(
-    tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("closerlook.geometry.cluster", interrupted)
-    _, err = run(capsys, "probe", saved(tmp_path / "points.npz", X=LINE, y=LINE_LABELS), code=130)
-    assert err.splitlines()[-1] == "closerlook: interrupted; nothing was kept"
-
-
 def test_min_points_and_statistic_are_used_and_what_is_left_out_is_listed(tmp_path: Path, capsys: Capsys) -> None:
     file = saved(tmp_path / "points.npz", X=[*LINE.tolist(), [9.0]], y=[*LINE_LABELS, "c"])
     assert answer(capsys, "probe", file)["label_distances"]["values"][0][2] == pytest.approx(6.5, rel=1e-5)
