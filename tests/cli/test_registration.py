@@ -13,16 +13,16 @@ Capsys = pytest.CaptureFixture[str]
 POINTS = "points.npz"
 
 INTERRUPTS = {
-    ("extract", "-t", "toy-pos"): ("closerlook.tasks.load_task", CONTINUE),
+    ("extract", "-t", "toy-pos"): ("closerlook.representations.extract.extract", CONTINUE),
     ("study", "--out", "new"): ("closerlook.study.study.resolve_study", CONTINUE),
     ("tune", "--out", "new"): ("closerlook.tuning.tune", START_OVER),
     ("report", "new"): ("closerlook.report.write_report", START_OVER),
     ("show", "new"): ("closerlook.report.writing.load_study", NO_CHANGES),
     ("compare-studies", "new", "other"): ("closerlook.report.write_comparison", START_OVER),
-    ("probe", POINTS): ("closerlook.geometry.cluster", NO_RESULTS),
+    ("probe", POINTS): ("closerlook.cli.probe.find_clusters", NO_RESULTS),
     ("classify", POINTS, "--test", POINTS): ("closerlook.probes.probe_grid", NO_RESULTS),
-    ("compare", POINTS, POINTS): ("closerlook.geometry.cluster", NO_RESULTS),
-    ("describe", POINTS): ("closerlook.geometry.cluster", NO_RESULTS),
+    ("compare", POINTS, POINTS): ("closerlook.cli.compare.find_clusters", NO_RESULTS),
+    ("describe", POINTS): ("closerlook.cli.describe.find_clusters", NO_RESULTS),
     ("tasks",): ("closerlook.tasks.catalogue.list_tasks", NO_CHANGES),
     ("data", "get", "pos", "--data", "new"): (
         "closerlook.tasks.download.get",
