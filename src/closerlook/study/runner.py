@@ -18,10 +18,12 @@ from closerlook.errors import InputError, WorkError
 from closerlook.representations.atomic import PART, atomic_write
 from closerlook.study.cells import Cell, ResolvedPlan
 from closerlook.study.engines import Engine
-from closerlook.study.estimate import Costs
-from closerlook.study.foresight import foresee_run
+from closerlook.study.execution import Outcome
+from closerlook.study.files import CELLS, is_finished, read_result, result_path
+from closerlook.study.forecasting import foresee_run
 from closerlook.study.graph import Graph, expand, grow
-from closerlook.study.work import CELLS, Outcome, is_finished, read_result, result_path
+from closerlook.study.kinds import kind_of
+from closerlook.study.remaining import Costs
 
 FAILED = "failed"
 ATTEMPTS = 3
@@ -165,8 +167,7 @@ class _Runner:
 
     def _queue(self, cell: Cell) -> None:
         """Extractions go first, since fine-tunings take their first vectors from them; then what takes longest."""
-        rank = {"extract": 0, "tune": 1}.get(cell.kind, 2)
-        heapq.heappush(self.queue, (rank, -self.costs.seconds(cell), cell.key))
+        heapq.heappush(self.queue, (kind_of(cell).priority, -self.costs.seconds(cell), cell.key))
 
     def _learn(self) -> None:
         """Take in what cells took in earlier runs."""
@@ -277,7 +278,7 @@ class _Runner:
         self.losses[cell.key] += 1
         for key in cell.inputs:
             maker = self.state.graph.cells[key]
-            if maker.kind in {"extract", "tune"} and self.losses[key] == 0:
+            if kind_of(maker).makes_spaces and self.losses[key] == 0:
                 self.losses[key] += 1
                 result_path(self.out, key).unlink(missing_ok=True)
         self._begin()

@@ -10,13 +10,15 @@ import pandas as pd
 import pytest
 
 from closerlook.errors import InputError, WorkError
-from closerlook.study import measures, work
+from closerlook.study import execution
 from closerlook.study.cells import Cell
+from closerlook.study.execution import attempt
+from closerlook.study.files import LostError, read_result, result_path
+from closerlook.study.kinds import geometry
 from closerlook.study.plan import make_plan
 from closerlook.study.results import load_results
-from closerlook.study.run import StudyState, study_lock
+from closerlook.study.runner import StudyState, study_lock
 from closerlook.study.study import CompletedStudy, run_study
-from closerlook.study.work import attempt, read_result, result_path
 from closerlook.tuning.tuned import TuningResult
 from tests.study.small import begun, computed_twice, small_plan, values
 
@@ -57,7 +59,7 @@ def test_a_second_run_computes_nothing_and_gives_the_same_table(
 
 def test_what_is_missing_is_done_again_and_nothing_else(single: CompletedStudy, copied: Copied, tasks: Path) -> None:
     out = copied()
-    gone = [*some(single, "geometry", 2), *some(single, "compare"), *some(single, "paths")]
+    gone = [*some(single, "geometry", 2), *some(single, "comparison"), *some(single, "centroids")]
     for cell in gone:
         result_path(out, cell.key).unlink()
     before = begun(out)
@@ -75,7 +77,7 @@ def test_a_result_cut_short_is_done_again_and_what_was_half_written_is_swept(
     (cell,) = some(single, "geometry")
     path = result_path(out, cell.key)
     path.write_bytes(path.read_bytes()[:100])
-    empty = result_path(out, some(single, "compare")[0].key)
+    empty = result_path(out, some(single, "comparison")[0].key)
     empty.write_bytes(b"")
     part = path.with_name(f".{path.name}.0123.part")
     part.write_bytes(b"half")
@@ -137,7 +139,7 @@ def test_a_larger_plan_goes_on_from_a_smaller_one(single: CompletedStudy, copied
     geometry = {"permutations": 99, "resamples": 50, "tau": 1e-5}
     again = run_study(small_plan(tasks, geometry=geometry), out, engine="here")
     kinds = {again.state.graph.cells[key].kind for key in set(again.state.graph.cells) - set(single.state.graph.cells)}
-    assert kinds == {"geometry", "compare", "paths", "panel", "nulls", "halves"}
+    assert kinds == {"geometry", "comparison", "centroids", "panel", "nulls", "split_halves"}
     assert again.state.computed == again.state.total - 8  # two extractions, a fine-tuning, two grids, three likenesses
 
 
@@ -146,7 +148,7 @@ def test_a_task_that_changed_meanwhile_is_not_taken_for_what_it_was(
 ) -> None:
     (cell,) = some(single, "tune")
     how = cell.how | {"probe": dict.fromkeys(cell.how["probe"], "another content"), "store": str(tmp_path / "store")}
-    changed = Cell(cell.kind, cell.content, how, cell.inputs, cell.title)
+    changed = Cell(cell.kind, cell.format, cell.content, how, cell.inputs, cell.title)
     ended = attempt(changed, str(tmp_path), 1)
     assert "has changed since the study began; run the same command again" in ended.error
 
@@ -230,9 +232,9 @@ class Broken:
     """A measure that fails on some spaces."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, error: Exception, layer: int = 0) -> None:
-        self.real, self.error, self.layer = measures.measure_space, error, layer
+        self.real, self.error, self.layer = geometry.measure_space, error, layer
         self.broken = True
-        monkeypatch.setattr(measures, "measure_space", self)
+        monkeypatch.setattr(geometry, "measure_space", self)
 
     def __call__(self, space: Any, context: Any, **rest: Any) -> Any:
         if self.broken and space.provenance.layer == self.layer:
@@ -306,10 +308,10 @@ def test_the_reason_of_an_error_is_found_behind_the_one_that_was_raised() -> Non
         except WorkError as error:
             return error
 
-    assert work._reason(behind(OSError(28, "No space left on device"))) == "full"
-    assert work._reason(behind(OSError(30, "Read-only file system"))) == "full"
-    assert work._reason(behind(work.LostError("gone"))) == "lost"
-    assert work._reason(behind(ValueError("else"))) == ""
+    assert execution._reason(behind(OSError(28, "No space left on device"))) == "full"
+    assert execution._reason(behind(OSError(30, "Read-only file system"))) == "full"
+    assert execution._reason(behind(LostError("gone"))) == "lost"
+    assert execution._reason(behind(ValueError("else"))) == ""
 
 
 # ---- the folder ----

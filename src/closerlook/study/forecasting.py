@@ -1,0 +1,50 @@
+"""The cells that a study will have, as far as they can be foreseen before its fine-tunings have run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from closerlook.study.cells import ResolvedPlan
+from closerlook.study.graph import Graph, ResultLookup, add_run, expand
+from closerlook.study.runs import Run
+from closerlook.tuning.steps import planned_steps
+from closerlook.tuning.tuned import Snapshot, TuningResult
+
+
+def foresee(study: ResolvedPlan, finished: ResultLookup) -> Graph:
+    """The whole graph: each fine-tuning that is not finished is taken to end after all its epochs."""
+    graph = expand(study, finished)
+    for key, run in list(graph.waiting.items()):
+        add_run(study, graph, key, run, _imagined(study, key, run))
+    return graph
+
+
+def foresee_run(study: ResolvedPlan, key: str, run: Run) -> Graph:
+    """What one fine-tuning will bring. key: of its cell."""
+    graph = Graph()
+    add_run(study, graph, key, run, _imagined(study, key, run))
+    return graph
+
+
+def _imagined(study: ResolvedPlan, key: str, run: Run) -> TuningResult:
+    """The expected result of a fine-tuning run, with placeholders for fingerprints that are not known yet."""
+    encoder, name, seed = run.encoder, run.tuned_on, run.seed
+    (source, info), task = study.encoders[encoder], study.tasks[name]
+    settings = replace(study.settings[encoder, name], seed=seed)
+    steps = planned_steps(settings, task)
+    fingerprints = [source.fingerprint if step == 0 else f"{key}:{step}" for step in steps]
+    snapshots = tuple(Snapshot(step, 0.0, name, {}, {}) for step, name in zip(steps, fingerprints, strict=True))
+    return TuningResult(
+        encoder=source.name,
+        base=source.fingerprint,
+        info=info,
+        parameters=info.parameters,
+        task=task.name,
+        task_hash=task.content_hash,
+        settings=settings,
+        snapshots=snapshots,
+        steps=steps[-1],
+        seconds=0.0,
+        device="",
+        versions={},
+    )
