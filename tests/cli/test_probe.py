@@ -123,7 +123,7 @@ def test_a_saved_space_shows_its_description(tmp_path: Path, capsys: Capsys) -> 
     assert found["title"] == "bert-tiny · toy/train · layer 2 · mean"
     assert found["provenance"]["layer"] == 2
     _, err = run(capsys, "probe", tmp_path / "train.npz", "--test", tmp_path / "other.npz")
-    assert "take care: layer is 2 in bert-tiny · toy/train · layer 2 · mean, and 1 in" in err
+    assert "warning: layer is 2 in bert-tiny · toy/train · layer 2 · mean, but 1 in" in err
 
 
 def directprobe_folder(folder: Path, layers: tuple[int, ...]) -> Path:

@@ -24,6 +24,7 @@ INTERRUPTS = {
     ("compare", POINTS, POINTS): ("closerlook.cli.compare.find_clusters", NO_RESULTS),
     ("describe", POINTS): ("closerlook.cli.describe.find_clusters", NO_RESULTS),
     ("tasks",): ("closerlook.tasks.catalogue.list_tasks", NO_CHANGES),
+    ("measures", "nc1"): ("closerlook.study.registry.measure", NO_CHANGES),
     ("data", "get", "pos", "--data", "new"): (
         "closerlook.tasks.download.get",
         "complete files were kept; run the same command again to download the others",
