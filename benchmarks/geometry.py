@@ -1,12 +1,12 @@
-"""The geometry engine: speed and memory, each figure beside the prototype's and beside a peer measured in the same run.
+"""Speed and memory of the geometry engine, compared with the prototype and with a peer in the same run.
 
-    closerlook extract --encoder FOLDER --task pos ... --split all --out VECTORS   (bert-tiny, bert-mini, bert-small)
+    closerlook extract --encoder FOLDER --task pos ... --splits all --out VECTORS   (bert-tiny, bert-mini, bert-small)
     python benchmarks/geometry.py VECTORS [--only clusters,distances,hardest,prediction,growth,random,cold]
     python benchmarks/geometry.py VECTORS --audit     every layer of every task: counts, undecided verdicts, audit
 
-Each space is clustered in a process of its own, whose peak memory is read when it ends. Peers: scikit-learn's
-`SVC(kernel="linear", C=1e6)` for distances and separability, and DirectProbe with a linear programme of scipy for each
-test (the plain twin in tests/geometry/plain.py) for clusters, on as many points as it can do.
+Each space is clustered in a separate process, whose peak memory is read when it ends. Peers: scikit-learn's
+`SVC(kernel="linear", C=1e6)` for distances and separability, and DirectProbe with a linear program of scipy for each
+test (tests/geometry/plain.py) for clusters, on few points.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ PROTOTYPE = {
     ("bert-tiny", "trec-50"): 2.3,
 }
 PATIENCE = 15  # seconds that SVC may take for one pair: its limit of steps does not always end it
-AUDITED = ["labels", "clusters", "conflicts", "undecided", "apart", "conflicting", "blocked", "problems", "seconds"]
+AUDITED = ["labels", "clusters", "conflicts", "undecided", "separable", "conflicting", "blocked", "problems", "seconds"]
 AUDITED += ["audit_seconds", "memory"]
 WANTED = {"ps-role": 2.0, "trec-50": 2.0, ("bert-tiny", "pos"): 20.0, ("bert-tiny", "dep"): 20.0, "pos": 30.0}
 
@@ -117,7 +117,7 @@ def job(vectors: Path, what: dict[str, object]) -> dict[str, object]:
         result = audit(X, y, found)
         answer |= {
             "audit_seconds": time.perf_counter() - start,
-            "apart": result.apart,
+            "separable": result.separable,
             "conflicting": result.conflicting,
             "blocked": result.blocked,
             "problems": len(result.problems),
@@ -174,7 +174,7 @@ def clusters(vectors: Path) -> None:
                     + [got[key] for key in ("clusters", "conflicts", "undecided", "seconds")]
                     + [before, wanted, got["memory"]]
                 )
-    columns = ["space", "points", "clusters", "in conflict", "undecided", "seconds", "prototype", "wanted", "memory"]
+    columns = ["space", "points", "clusters", "in conflict", "undecided", "seconds", "prototype", "target", "memory"]
     table("Clusters", columns, rows)
     peer_of_clusters(vectors)
 
@@ -230,7 +230,7 @@ def distances(vectors: Path) -> None:
         rows.append([encoder, len(pairs), seconds, svc, svc / seconds, gap, wrong])
     columns = ["encoder", "pairs", "seconds", "SVC", "ratio", "largest relative gap", "SVC wrong by 0.1 %"]
     table(
-        f"All label distances of ps-role, and SVC with {WORKERS} workers (prototype 2; wanted: ratio 10)", columns, rows
+        f"All label distances of ps-role, and SVC with {WORKERS} workers (prototype 2; target: ratio 10)", columns, rows
     )
 
 
@@ -261,7 +261,7 @@ def hardest(vectors: Path) -> None:
                 rows[-1] += ["", f"over {PATIENCE}"]
     columns = ["pair", "points", "verdict", "distance", "decided", "measured", "verified", "SVC's distance", "SVC"]
     title = (
-        "The hardest label pairs, certificate included (prototype 0.25; wanted under 0.3), and SVC with 50,000 steps"
+        "The hardest label pairs, certificate included (prototype 0.25; target: under 0.3), and SVC with 50,000 steps"
     )
     table(title, columns, rows)
 
@@ -280,7 +280,7 @@ def prediction(vectors: Path) -> None:
             wanted = {"pos": 10.0, "ps-role": 0.5}.get(task, "")
             before = {"pos": 13.0, "ps-role": 0.4, "dep": 16.0}[task]
             rows.append([f"{encoder} {task}", f"{len(queries):,}", len(members), accuracy, seconds, before, wanted])
-    columns = ["space", "test points", "hulls", "accuracy", "seconds", "prototype (MiniLM)", "wanted"]
+    columns = ["space", "test points", "hulls", "accuracy", "seconds", "prototype (MiniLM)", "target"]
     table("Prediction of all test points, set-up included", columns, rows)
 
 
@@ -291,7 +291,7 @@ def growth(vectors: Path) -> None:
         rows.append(
             [f"{n:,}", got["clusters"], got["undecided"], got["seconds"], got["distance_seconds"], got["memory"]]
         )
-    columns = ["points", "clusters", "undecided", "clustering", "distances", "memory (wanted under 6,000)"]
+    columns = ["points", "clusters", "undecided", "clustering", "distances", "memory (target: under 6,000)"]
     table("Growth: bert-tiny pos, a part of it or jittered by 5 % of the radius", columns, rows)
 
 
@@ -303,7 +303,7 @@ def random_labels(vectors: Path) -> None:
     got = run(vectors, encoder="bert-tiny", task="pos", layer=2, n=4000, shuffled=True)
     rows.append(["bert-tiny pos, shuffled", got["clusters"], got["undecided"], got["seconds"], got["memory"]])
     columns = ["4,000 × 128", "clusters", "undecided", "seconds", "memory"]
-    table("Random labels (prototype: not in 100 s; wanted within 60 s)", columns, rows)
+    table("Random labels (prototype: over 100 s; target: within 60 s)", columns, rows)
 
 
 def cold(vectors: Path) -> None:
@@ -316,7 +316,7 @@ def cold(vectors: Path) -> None:
             start = time.perf_counter()
             subprocess.run(command, check=True, capture_output=True, env=os.environ | {"HOME": home})
             rows.append([call, time.perf_counter() - start])
-    table("A cold first call of `closerlook probe` (wanted: at most 10 s more)", ["call", "seconds"], rows)
+    table("A cold first call of `closerlook probe` (target: at most 10 s more)", ["call", "seconds"], rows)
 
 
 def audit_all(vectors: Path) -> None:
@@ -327,8 +327,18 @@ def audit_all(vectors: Path) -> None:
                 got = run(vectors, encoder=encoder, task=task, layer=layer, audit=True)
                 rows.append([encoder, task, layer, f"{got['n']:,} × {got['d']}", *(got[key] for key in AUDITED)])
                 print(encoder, task, layer, got, file=sys.stderr, flush=True)
-    columns = ["encoder", "task", "layer", "points", "labels", "clusters", "in conflict", "undecided", "proved apart"]
-    columns += ["pairs in conflict", "proved blocked", "problems", "seconds", "audit", "memory"]
+    columns = [
+        "encoder",
+        "task",
+        "layer",
+        "points",
+        "labels",
+        "clusters",
+        "in conflict",
+        "undecided",
+        "proved separable",
+    ]
+    columns += ["proved separable", "pairs in conflict", "proved blocked", "problems", "seconds", "audit", "memory"]
     table("Every layer of every task", columns, rows)
 
 

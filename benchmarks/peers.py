@@ -1,4 +1,4 @@
-"""Closer Look beside its peers: the same job on the same input, by turns, each in a process of its own.
+"""Closer Look compared with its peers: the same job on the same input, alternating, each in a separate process.
 
     python benchmarks/peers.py VECTORS [--python PYTHON]... [--directprobe FOLDER]
                                [--only extraction,probe,rsa,clusters] [--repeat 3] [--space NAME]
@@ -45,7 +45,7 @@ print(", ".join(f"{name} {found[name]}" for name in wanted if name in found))
 """
 ROWS = (500, 1000, 2000, 4000)
 Job = tuple[Callable[[], Any], Callable[[Any], dict[str, Any]]]
-"""The call that is timed, and what is to be told of its result afterwards."""
+"""The call that is timed, and a function that describes its result."""
 
 
 def main() -> None:
@@ -73,11 +73,11 @@ def main() -> None:
 
 def measured(what: dict[str, Any]) -> dict[str, Any]:
     with contextlib.redirect_stdout(sys.stderr):  # NeuroX prints every sentence
-        call, tell = JOBS[what["job"]](what)
+        call, describe = JOBS[what["job"]](what)
         before, clock, work = peak(), time.perf_counter(), spent()
         found = call()
         seconds, work, added = time.perf_counter() - clock, spent() - work, peak() - before
-        return {"seconds": seconds, "work": work, "memory": added, **tell(found)}
+        return {"seconds": seconds, "work": work, "memory": added, **describe(found)}
 
 
 def spent() -> float:
@@ -100,7 +100,7 @@ def run(python: str, **what: object) -> dict[str, Any]:
 
 
 def by_turns(repeat: int, *jobs: tuple[str, dict[str, object]]) -> list[dict[str, Any]]:
-    """For each (python, job) the least time, work and memory of several rounds, and what it told."""
+    """For each (python, job): the smallest time, work and memory of several rounds, and what describes its result."""
     rounds = [[run(python, **what) for python, what in jobs] for _ in range(repeat)]
     least = ("seconds", "work", "memory")
     return [each[-1] | {key: min(one[key] for one in each) for key in least} for each in zip(*rounds, strict=True)]
@@ -170,15 +170,15 @@ def our_extraction(what: dict[str, Any]) -> Job:
 
     def extract(split: str) -> list[Any]:
         return closerlook.extract(
-            str(folder / ENCODER.name), "toy-pos", split=split, store=tempfile.mkdtemp(dir=folder)
+            str(folder / ENCODER.name), "toy-pos", splits=split, store=tempfile.mkdtemp(dir=folder)
         )
 
-    def tell(spaces: list[Any]) -> dict[str, Any]:
+    def describe(spaces: list[Any]) -> dict[str, Any]:
         np.save(folder / "ours.npy", np.stack([space.X for space in spaces]))
         return {"layers": len(spaces)}
 
     extract("test")
-    return lambda: extract("train"), tell
+    return lambda: extract("train"), describe
 
 
 def neurox_extraction(what: dict[str, Any]) -> Job:
@@ -193,13 +193,13 @@ def neurox_extraction(what: dict[str, Any]) -> Job:
         extract_representations(str(folder / ENCODER.name), str(folder / f"{split}.txt"), str(out), **options)
         return out
 
-    def tell(out: Path) -> dict[str, Any]:
+    def describe(out: Path) -> dict[str, Any]:
         with h5py.File(out) as file:
             np.save(folder / "theirs.npy", np.concatenate([file[str(at)] for at in range(len(file) - 1)], axis=1))
         return {}
 
     extract("test")
-    return lambda: extract("train"), tell
+    return lambda: extract("train"), describe
 
 
 # ---- a linear probe: NeuroX ----
@@ -387,10 +387,10 @@ def directprobe(what: dict[str, Any]) -> Job:
         get_reusable_executor().shutdown(wait=True)  # only the work of processes that have ended is counted
         return found
 
-    def tell(found: Any) -> dict[str, Any]:
+    def describe(found: Any) -> dict[str, Any]:
         return {"value": len(found) if what["part"] == "clusters" else float(np.mean(found)), "solver": solver}
 
-    return call, tell
+    return call, describe
 
 
 JOBS: dict[str, Callable[[dict[str, Any]], Job]] = {

@@ -1,13 +1,13 @@
-"""The grid of classifier probes: its time beside scikit-learn's MLPClassifier over the same grid, and its memory.
+"""Time of the grid of classifier probes, compared with scikit-learn's MLPClassifier on the same grid, and its memory.
 
-    closerlook extract --encoder FOLDER --task ps-role --task pos ... --split all --out VECTORS
+    closerlook extract --encoder FOLDER --task ps-role --task pos ... --splits all --out VECTORS
     python benchmarks/probe_grid.py TRAIN.npz TEST.npz              both over 16 sizes x 5 seeds, on all cores
     python benchmarks/probe_grid.py TRAIN.npz TEST.npz --memory     ours alone: seconds, peak memory of the process
     python benchmarks/probe_grid.py --folder VECTORS --encoder bert-small --device cuda
                                                                     all layers of five tasks, each task as one batch
 
-The peer has its default settings and standardised inputs. Eight of its 80 fits (or --fits) are timed, each width as
-often as the others at either place, as many fits at a time as there are cores and each on one; the time is scaled up.
+The peer has its default settings and standardised inputs. Eight of its 80 fits (or --fits) are timed, with each width
+equally often in either layer. One fit runs on each core at a time, and the total is scaled to 80 fits.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ TORCH_FREE += [
 ]
 TORCH_FREE += [
     ROOT / "representations" / f"{name}.py"
-    for name in ("space", "files", "directprobe", "points", "distances", "store", "draft", "extract")
+    for name in ("space", "files", "directprobe", "points", "distances", "store", "writer", "extract")
 ]
 TORCH_FREE += [
     ROOT / "tuning" / f"{name}.py"

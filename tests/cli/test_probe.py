@@ -31,7 +31,7 @@ def test_points_on_a_line_worked_by_hand(tmp_path: Path, capsys: Capsys) -> None
     assert (found["n_conflicts"], found["n_undecided"]) == (0, 0)
     assert found["assignments"] == [0, 0, 1, 2, 2]
     assert found["cluster_labels"] == ["a", "b", "a"]
-    assert found["audit"] == {"clean": True, "apart": 2, "conflicting": 0, "blocked": 1, "problems": []}
+    assert found["audit"] == {"clean": True, "separable": 2, "conflicting": 0, "blocked": 1, "problems": []}
     assert found["radius"] == pytest.approx(2**0.5)
     assert (found["tau"], found["seconds"] > 0, found["test_accuracy"]) == (1e-6, True, None)
     table = found["label_distances"]
@@ -246,8 +246,8 @@ def test_unfit_arrays_are_one_line_and_exit_code_two(
         ("cut.npz", b"PK\x03\x04 cut short", "it is no .npz archive"),
         ("table.csv", b"1,2", "ends in .csv; expected .npz, .safetensors or a folder"),
         ("notes.txt", b"1 2", "ends in .txt; expected"),
-        ("torn.safetensors", b"12", "torn or not a safetensors file"),
-        ("embeddings/train.txt", b"1 2", "is of no split that"),
+        ("torn.safetensors", b"12", "truncated or not a safetensors file"),
+        ("embeddings/train.txt", b"1 2", "belongs to no split of"),
     ],
 )
 def test_unfit_files_are_one_line_and_exit_code_two(

@@ -26,7 +26,7 @@ INTERRUPTS = {
     ("tasks",): ("closerlook.tasks.catalogue.list_tasks", NO_CHANGES),
     ("measures", "nc1"): ("closerlook.study.registry.measure", NO_CHANGES),
     ("data", "get", "pos", "--data", "new"): (
-        "closerlook.tasks.download.get",
+        "closerlook.tasks.download.download_corpus",
         "complete files were kept; run the same command again to download the others",
     ),
     ("store", "ls"): ("closerlook.representations.store.Store.entries", NO_CHANGES),

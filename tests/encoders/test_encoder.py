@@ -1,4 +1,4 @@
-"""Every family loads through the same door, and what comes out is what transformers computes."""
+"""Every family of models loads by the same function, and its vectors are those that transformers computes."""
 
 import json
 import os
@@ -15,7 +15,7 @@ import torch
 import transformers as hf
 from safetensors.torch import load_file, save_file
 
-from closerlook.encoders.alignment import range_slots
+from closerlook.encoders.alignment import range_pooling
 from closerlook.encoders.encoder import Encoder
 from closerlook.encoders.source import LARGE, EncoderInfo, choose_dtype, resolve
 from closerlook.errors import InputError, WorkError
@@ -28,10 +28,10 @@ TEXTS = [("The", "quick", "brown", "fox"), ("She", "ran"), "a raw text of the do
 
 def vectors(encoder: Encoder, texts: list[Any], batch_tokens: int | None = None) -> np.ndarray:
     """Every word's mean vector at every layer."""
-    aligned = encoder.align(texts)
-    slots = range_slots(aligned, aligned.word_first, aligned.word_stop, "mean")
+    alignment = encoder.align(texts)
+    slots = range_pooling(alignment, alignment.word_first, alignment.word_stop, "mean")
     out = np.zeros((encoder.info.layers + 1, slots.n, encoder.info.width), dtype=np.float32)
-    for numbers, part in encoder.pooled(aligned, slots, range(encoder.info.layers + 1), batch_tokens):
+    for numbers, part in encoder.pooled(alignment, slots, range(encoder.info.layers + 1), batch_tokens):
         out[:, numbers] += np.stack(part)
     return out
 
@@ -211,15 +211,15 @@ def test_torn_weights_are_refused(family: Folder, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="the model of encoder torn cannot be used"):
         Encoder.load(str(folder))
     (folder / "model.safetensors").write_bytes(b"\xff" * 40)
-    with pytest.raises(InputError, match=r"model.safetensors is torn or not a safetensors file"):
+    with pytest.raises(InputError, match=r"model.safetensors is truncated or not a safetensors file"):
         Encoder.load(str(folder))
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("", "encoder '' names nothing"),
-        ("random: ", "encoder 'random: ' names nothing"),
+        ("", "encoder '' is an empty name"),
+        ("random: ", "encoder 'random: ' is an empty name"),
         ("~nobody/x", "encoder ~nobody/x: there is no such folder"),
         ("x" * 300, "is neither a folder here nor a repository"),
         ("./nowhere", "encoder ./nowhere: there is no such folder"),
@@ -239,7 +239,7 @@ def test_an_encoder_that_is_not_cached_needs_the_hub() -> None:
 
 def test_a_file_or_a_folder_without_configuration_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="is a file; expected the folder"):
+    with pytest.raises(InputError, match="is a file; expected its folder"):
         resolve(str(tmp_path / "file"))
     (tmp_path / "model.safetensors").write_bytes(b"")
     with pytest.raises(InputError, match=r"no config.json in"):
@@ -361,7 +361,7 @@ def test_an_encoder_that_ignores_padding_is_refused(family: Folder, tmp_path: Pa
     config = hf.FNetConfig(
         vocab_size=400, hidden_size=32, num_hidden_layers=2, intermediate_size=64, tpu_short_seq_length=8
     )
-    with pytest.raises(InputError, match="encoder other takes padding for text"):
+    with pytest.raises(InputError, match="encoder other ignores the attention mask"):
         Encoder.load(other_model(family, tmp_path, hf.FNetModel(config)))
 
 
@@ -374,7 +374,7 @@ def test_an_encoder_that_shortens_the_sequence_is_refused(family: Folder, tmp_pa
 def test_a_tokenizer_with_more_tokens_than_the_model_is_refused(family: Folder, tmp_path: Path) -> None:
     config = hf.BertConfig.from_pretrained(family("bert"), vocab_size=5)  # the special tokens alone
     with pytest.raises(
-        InputError, match=r"encoder other: the tokenizer gives token \d+, the model knows 5; they do not match"
+        InputError, match=r"encoder other: the tokenizer gives token \d+, the model has 5 tokens; they do not match"
     ):
         Encoder.load(other_model(family, tmp_path, hf.BertModel(config)))
 
@@ -386,7 +386,7 @@ def test_a_token_beyond_the_model_matters_only_where_it_occurs(family: Folder) -
     tokenizer.pad_token = "<extra299>"
     encoder = Encoder.wrap(model, tokenizer, name="mine")
     np.testing.assert_array_equal(vectors(encoder, TEXTS), vectors(Encoder.load(str(family("bert"))), TEXTS))
-    with pytest.raises(InputError, match=r"encoder mine: the tokenizer gives token \d+, the model knows 400"):
+    with pytest.raises(InputError, match=r"encoder mine: the tokenizer gives token \d+, the model has 400 tokens"):
         vectors(encoder, [("<extra299>",)])
 
 

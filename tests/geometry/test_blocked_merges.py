@@ -65,7 +65,7 @@ def test_every_blocked_pair_of_a_larger_space_has_a_witness(n: int, d: int, labe
     check_witnesses(X, cluster(X, y))
 
 
-def test_the_blocker_is_the_cluster_in_the_way() -> None:
+def test_the_blocking_cluster_overlaps_the_union() -> None:
     found = cluster([[0.0, 0.0], [4.0, 0.0], [1.0, 0.0], [1.0, 7.0]], list("aabb"))
     assert found.assignments.tolist() == [0, 1, 2, 2]
     blocker = found.blocked_merge(1, 0)
@@ -75,7 +75,7 @@ def test_the_blocker_is_the_cluster_in_the_way() -> None:
     assert blocker.blocking_rows.tolist() == [2]
 
 
-def test_a_conflict_is_blocked_by_its_twin() -> None:
+def test_a_row_in_conflict_is_blocked_by_the_identical_row() -> None:
     found = cluster([[0.0], [5.0], [0.0], [6.0]], list("aaba"))
     for pair in ((0, 1),):
         blocker = found.blocked_merge(*pair)
@@ -84,7 +84,7 @@ def test_a_conflict_is_blocked_by_its_twin() -> None:
 
 
 @pytest.mark.parametrize("pair", [(0, 2), (1, 1), (-1, 0), (0, 9)])
-def test_only_two_clusters_of_one_label_have_a_blocker(pair: tuple[int, int]) -> None:
+def test_only_two_clusters_of_one_label_have_a_blocking_cluster(pair: tuple[int, int]) -> None:
     found = cluster([[0.0, 0.0], [2.0, 0.0], [1.0, 0.0]], list("aab"))
     first, second = sorted(pair)
     text = f"clusters {first} and {second}: expected two different clusters of one label, below 3"
@@ -92,16 +92,16 @@ def test_only_two_clusters_of_one_label_have_a_blocker(pair: tuple[int, int]) ->
         found.blocked_merge(*pair)
 
 
-def test_a_pair_without_a_record_has_no_blocker() -> None:
+def test_a_pair_without_a_record_has_no_blocking_cluster() -> None:
     found = cluster([[0.0], [1.0], [2.0], [3.0]], list("abab"))
     kept = {pair: at for pair, at in found.refusals.index.items() if pair != (0, 2)}
     forgetful = replace(found, refusals=replace(found.refusals, index=kept))
-    with pytest.raises(InputError, match="clusters 0 and 2: nothing is recorded that keeps them apart"):
+    with pytest.raises(InputError, match="clusters 0 and 2: no blocked merge is recorded for them"):
         forgetful.blocked_merge(2, 0)
     assert forgetful.blocked_merge(1, 3).blocking == 2
 
 
-def test_the_rows_of_a_blocker_are_ascending() -> None:
+def test_the_rows_of_a_blocked_merge_are_ascending() -> None:
     X, y = random_space(300, 6, 3)
     several = [blocker for blocker in cluster(X, y).blocked_merges() if len(blocker.rows) > 1]
     assert len(several) > 20
@@ -110,7 +110,7 @@ def test_the_rows_of_a_blocker_are_ascending() -> None:
         assert blocker.blocking_rows.tolist() == sorted(set(blocker.blocking_rows.tolist()))
 
 
-def test_the_number_of_threads_does_not_change_the_blockers() -> None:
+def test_the_number_of_threads_does_not_change_the_blocked_merges() -> None:
     X, y = random_space(400, 2, 2)
     one, *others = (list(cluster(X, y, threads=threads).blocked_merges()) for threads in (1, 2, 4))
     for other in others:

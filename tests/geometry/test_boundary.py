@@ -53,7 +53,7 @@ def unite(rng: Generator, A: Points, B: Points, gap: float) -> Pair:
 @pytest.mark.parametrize("d", [2, 8, 60])
 @pytest.mark.parametrize("gap", [0.0, 1e-8, 1e-7, 1e-5, 1e-4])
 @pytest.mark.parametrize("make", [slabs, balls])
-def test_hulls_that_nearly_touch_are_decided_rightly(make: Any, gap: float, d: int) -> None:
+def test_hulls_that_nearly_touch_get_the_right_verdict(make: Any, gap: float, d: int) -> None:
     for seed in range(2):
         A, B = make(np.random.default_rng([d, seed]), d, gap)
         found = separate(A, B, scale=1.0)
@@ -146,7 +146,7 @@ def test_points_of_two_labels_just_beyond_tau_merge_with_their_own() -> None:
 
 
 @pytest.mark.parametrize("tau", [1e-5, 1e-3, 0.4])
-def test_tau_is_honoured_and_carried(tau: float) -> None:
+def test_tau_is_used_and_stored(tau: float) -> None:
     for factor, linear in ((0.5, False), (2.0, True)):
         X, y, radius = close_pair(factor * tau)
         found = cluster(X, y, tau=tau)
@@ -155,13 +155,13 @@ def test_tau_is_honoured_and_carried(tau: float) -> None:
         assert found.is_separable == linear
 
 
-def test_hulls_that_only_touch_meet() -> None:
+def test_hulls_that_only_touch_overlap() -> None:
     X, y = [[0.0, 0.0], [2.0, 0.0], [1.0, 0.0], [1.0, 4.0]], list("aabb")
     assert cluster(X, y).assignments.tolist() == [0, 1, 2, 2]
 
 
 @pytest.mark.parametrize(("n", "d"), [(300, 8), (120, 2), (400, 40)])
-def test_labels_by_chance_are_decided(n: int, d: int) -> None:
+def test_random_labels_are_never_undecided(n: int, d: int) -> None:
     rng = np.random.default_rng([n, d])
     X, y = rng.standard_normal((n, d)), rng.integers(0, 5, n)
     found = cluster(X, y)

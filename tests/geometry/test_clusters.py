@@ -114,7 +114,7 @@ def test_of_equally_close_means_those_with_the_smallest_rows_merge_first() -> No
     assert cluster(X, y).merges.tolist() == [(0, 2, 1.0), (1, 3, 1.0)]
 
 
-def test_means_that_only_rounding_tells_apart_are_equally_close() -> None:
+def test_distances_of_means_that_differ_by_rounding_are_ties() -> None:
     X, y = np.array([[0.2], [0.6], [0.1], [0.7], [0.4]]), list("aaaab")
     assert abs(X[0, 0] - X[2, 0]) > abs(X[1, 0] - X[3, 0])
     assert [merge[:2] for merge in cluster(X, y).merges.tolist()] == [(0, 2), (1, 3)]
@@ -144,7 +144,7 @@ def test_a_conflict_blocks_a_third_label() -> None:
     assert found.blocked_merge(0, 1).blocking_rows.tolist() in ([2], [3])
 
 
-def test_a_conflict_beside_a_hull_does_not_block_it() -> None:
+def test_a_conflict_outside_a_hull_does_not_block_it() -> None:
     X, y = [[-1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]], list("aaab")
     found = cluster(X, y)
     assert found.assignments.tolist() == [0, 0, 1, 2]
@@ -212,7 +212,7 @@ def test_a_second_run_gives_the_same() -> None:
     assert assignments(X, y) == assignments(X.copy(), y.copy())
 
 
-def test_the_input_is_left_as_it_was() -> None:
+def test_the_input_is_not_modified() -> None:
     X, y = random_space(60, 3)
     before = X.copy(), y.copy()
     cluster(X, y)

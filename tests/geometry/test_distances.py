@@ -62,7 +62,7 @@ def brute_force_labels(name: str, statistic: str, min_points: int = 1) -> Points
 
 
 @each_set
-def test_distances_of_clusters_are_those_of_the_plain_twin(name: str) -> None:
+def test_cluster_distances_match_the_plain_implementation(name: str) -> None:
     X, _ = SETS[name]
     found = cluster_distances(X, of_set(name))
     expected = brute_force(name)
@@ -76,7 +76,7 @@ def test_distances_of_clusters_are_those_of_the_plain_twin(name: str) -> None:
 
 
 @pytest.mark.parametrize("gap", [0.2, 1e-3, 1e-6])
-def test_intervals_are_as_narrow_as_asked_for(gap: float) -> None:
+def test_bounds_are_as_narrow_as_requested(gap: float) -> None:
     rng = np.random.default_rng(0)
     y = rng.integers(0, 6, 300)
     X = rng.standard_normal((300, 20)) + 5 * rng.standard_normal((6, 20))[y]
@@ -99,7 +99,7 @@ def test_the_radius_is_that_of_the_space() -> None:
     assert cluster_distances(X, cluster(X, y)).radius == pytest.approx(rms_radius(X))
 
 
-def test_clusters_of_fewer_points_are_left_out_and_listed() -> None:
+def test_clusters_below_min_points_are_excluded_and_listed() -> None:
     X, _ = SETS["random_labels-3d-0"]
     clustering = of_set("random_labels-3d-0")
     found = cluster_distances(X, clustering, min_points=5)
@@ -125,7 +125,7 @@ def test_two_rows_in_conflict_are_at_distance_zero() -> None:
     assert found.between(1, 2) == pytest.approx((5.0, 5.0))
 
 
-def test_where_all_points_are_one_all_distances_are_zero() -> None:
+def test_identical_points_have_distance_zero() -> None:
     X, y = np.full((4, 3), 0.1), list("abab")
     labels = label_distances(cluster_distances(X, cluster(X, y)))
     assert labels.values.tolist() == [[0.0, 0.0], [0.0, 0.0]]
@@ -184,7 +184,7 @@ def test_a_label_without_clusters_that_are_large_enough_has_no_distances() -> No
     assert found.minimum() == pytest.approx([9, 9, nan], nan_ok=True)
 
 
-def test_mean_and_minimum_are_those_worked_out_by_hand() -> None:
+def test_mean_and_minimum_match_a_worked_example() -> None:
     X, y = lonely()
     distances = cluster_distances(X, cluster(X, y))  # a: 0 to 1, 6; b: 10 to 11, 3; c: 20
     mean, least = (label_distances(distances, statistic=statistic) for statistic in ("mean", "min"))
@@ -220,7 +220,7 @@ def test_many_rows_in_conflict_count_each_in_the_mean() -> None:
 
 
 @each_set
-def test_inside_distances_are_those_of_scipy(name: str) -> None:
+def test_within_cluster_distances_match_scipy(name: str) -> None:
     X, _ = SETS[name]
     found = within_cluster_distances(X, of_set(name))
     for number, rows in enumerate(of_set(name).members()):
@@ -230,7 +230,7 @@ def test_inside_distances_are_those_of_scipy(name: str) -> None:
     assert found.radius == pytest.approx(rms_radius(X), rel=1e-9)
 
 
-def test_inside_distances_of_near_duplicates_far_from_the_origin_keep_their_digits() -> None:
+def test_within_cluster_distances_of_near_duplicates_far_from_the_origin_keep_their_digits() -> None:
     rng = np.random.default_rng(1)
     X = np.repeat(rng.standard_normal((3, 4)), 30, axis=0) + 2.0**-24 * rng.integers(-8, 9, (90, 4))
     X = np.round(X * 2**24) / 2**24  # so that the offset costs no digits
@@ -242,14 +242,14 @@ def test_inside_distances_of_near_duplicates_far_from_the_origin_keep_their_digi
     assert found.maximum == pytest.approx([pdist(X).max()], rel=1e-9)
 
 
-def test_inside_distances_of_a_narrow_cluster_keep_their_digits() -> None:
+def test_within_cluster_distances_of_a_narrow_cluster_keep_their_digits() -> None:
     X = np.random.default_rng(3).standard_normal((60, 3))
     X[:30] = 5 + 1e-4 * X[:30]  # far from the mean of the space, too wide to count as duplicates
     found = within_cluster_distances(X, cluster(X, np.repeat(["a", "b"], 30)))
     assert found.mean[0] == pytest.approx(pdist(X[:30]).mean(), rel=1e-11)
 
 
-def test_inside_distances_of_a_cluster_larger_than_a_block_are_those_of_scipy() -> None:
+def test_within_cluster_distances_of_a_large_cluster_match_scipy() -> None:
     X = np.random.default_rng(2).standard_normal((1500, 3))
     X[::7] = X[0]
     found = within_cluster_distances(X, cluster(X, np.zeros(1500, int)))
@@ -310,7 +310,7 @@ def test_the_number_of_threads_changes_nothing() -> None:
         (30, {"threads": 0}, "threads is 0; expected at least 1"),
     ],
 )
-def test_what_cannot_be_measured_is_refused(rows: int, options: dict[str, Any], text: str) -> None:
+def test_cluster_distances_refuses_bad_input(rows: int, options: dict[str, Any], text: str) -> None:
     X, _ = SETS["touching_blobs-2d-0"]
     with pytest.raises(InputError, match=text):
         cluster_distances(X[:rows], of_set("touching_blobs-2d-0"), **options)
@@ -324,7 +324,7 @@ def test_an_unknown_statistic_is_refused() -> None:
 
 
 @pytest.mark.parametrize("rows", [2, 4])
-def test_inside_distances_of_other_rows_are_refused(rows: int) -> None:
+def test_within_cluster_distances_of_different_rows_are_refused(rows: int) -> None:
     found = cluster([[0.0], [1.0], [2.0]], list("aab"))
     with pytest.raises(InputError, match=f"X has {rows} rows; expected the 3 that were clustered"):
         within_cluster_distances(np.zeros((rows, 1)), found)

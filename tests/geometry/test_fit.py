@@ -36,7 +36,7 @@ def test_gdv_is_its_formula() -> None:
     assert gdv(X, y) == pytest.approx((inside - between) / math.sqrt(5))
 
 
-def test_labels_that_say_nothing_have_gdv_zero() -> None:
+def test_random_labels_have_gdv_zero() -> None:
     X, y = blobs(0, n=600)
     assert abs(gdv(X, y)) < 0.02
 
@@ -99,7 +99,7 @@ def test_a_space_of_zeros_has_no_evidence() -> None:
     assert math.isnan(logme(np.zeros((6, 2)), list("aabbcc")))
 
 
-def test_labels_of_one_row_say_nothing_of_the_distance_within() -> None:
+def test_labels_of_one_row_have_no_distance_within() -> None:
     X, y = blobs(0, n=600)
     several = gdv(X, y)
     y[:10] = np.arange(10, 20)
@@ -115,8 +115,9 @@ def test_scores_of_a_collapsed_space_keep_their_digits() -> None:
     assert 1 - silhouette(X, y) == pytest.approx(1 - silhouette_score(X, y), rel=1e-3)
 
 
-def test_blocks_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_strips_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = blobs(1)
+    monkeypatch.setattr("closerlook.geometry.shape.TILE", 7)
     whole = label_fit(X, y)
     monkeypatch.setattr("closerlook.geometry.shape.BLOCK_BYTES", 8 * 150 * 7)
     one, three = (label_fit(X, y, threads=threads) for threads in (1, 3))
@@ -124,7 +125,7 @@ def test_blocks_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     assert one.to_dict() == pytest.approx(whole.to_dict(), rel=1e-12)
 
 
-def test_all_scores_rise_as_labels_move_apart() -> None:
+def test_all_scores_rise_with_the_distance_between_labels() -> None:
     near, far = (label_fit(*blobs(apart)) for apart in (0.2, 4))
     assert far.logme > near.logme
     assert far.gdv < near.gdv

@@ -92,7 +92,7 @@ def test_the_interval_holds_the_plain_distance_of_random_sets(seed: int) -> None
 
 
 @pytest.mark.parametrize("gap", [0.3, 1e-3, 1e-6, 1e-9])
-def test_the_interval_is_as_narrow_as_asked_for(gap: float) -> None:
+def test_the_bounds_are_as_narrow_as_requested(gap: float) -> None:
     rng = np.random.default_rng(5)
     A, B = rng.standard_normal((200, 30)), rng.standard_normal((150, 30)) + 1.0
     found = separate(A, B, gap=gap)
@@ -271,7 +271,7 @@ def test_the_middle_of_large_bounds_is_finite() -> None:
     assert separate([[1e308]], [[0.0]]).distance == pytest.approx(1e308)
 
 
-def test_points_further_apart_than_the_largest_number_are_apart() -> None:
+def test_points_farther_apart_than_the_largest_number_are_separable() -> None:
     found = separate([[1.2e308]], [[-1.2e308]])
     assert found.verdict == "separable"
     assert found.verify([[1.2e308]], [[-1.2e308]])

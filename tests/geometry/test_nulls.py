@@ -31,7 +31,7 @@ def test_cover_at_twice_the_dimensions_is_a_half_and_few_points_always_separate(
     assert cover_probability(4000, 50) < 1e-100
 
 
-def test_many_dimensions_separate_whatever_the_labels_are() -> None:
+def test_in_many_dimensions_any_labels_are_separable() -> None:
     rng = np.random.default_rng(0)
     found = separability(rng.normal(size=(40, 60)), np.arange(40) % 4, shuffles=5)
     assert found.is_separable
@@ -39,7 +39,7 @@ def test_many_dimensions_separate_whatever_the_labels_are() -> None:
     assert found.cover == 1.0
 
 
-def test_few_dimensions_separate_only_labels_that_mean_something() -> None:
+def test_in_few_dimensions_only_true_labels_are_separable() -> None:
     rng = np.random.default_rng(0)
     y = np.arange(200) % 4
     X = rng.normal(size=(200, 3)) + 30 * np.eye(4, 3)[y]
@@ -78,7 +78,7 @@ def test_the_share_of_the_largest_cluster() -> None:
     assert largest_cluster_shares(found) == {"a": pytest.approx(2 / 3), "b": 1.0, "c": 1.0}
 
 
-def test_overlaps_lists_the_pairs_that_meet_with_what_must_go() -> None:
+def test_overlaps_lists_the_overlapping_pairs_and_the_points_to_remove() -> None:
     rng = np.random.default_rng(0)
     y = np.array(["a"] * 40 + ["b"] * 40 + ["c"] * 40)
     X = rng.normal(size=(120, 2)) + np.repeat([[0.0, 0.0], [8.0, 0.0], [0.0, 90.0]], 40, axis=0)

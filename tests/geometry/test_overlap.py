@@ -27,9 +27,7 @@ def test_the_soft_margin_is_that_of_scikit_learn(n: int, d: int, apart: float) -
 
 
 @pytest.mark.parametrize("steps", [1, 2, 50])
-def test_without_what_is_removed_the_rest_is_separable_however_few_steps_there_were(
-    steps: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_rest_is_separable_after_any_number_of_steps(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overlap, "STEPS", steps)
     X, y = mixed(150, 3, 0.05)
     scores = np.column_stack([(X - X.mean(axis=0)) / X.std(axis=0), np.ones(len(X))]) * np.where(y, 1, -1)[:, None]
@@ -39,7 +37,7 @@ def test_without_what_is_removed_the_rest_is_separable_however_few_steps_there_w
     assert overlaps(X[right], y[right]) == []
 
 
-def test_identical_points_of_two_labels_separate_when_the_smaller_label_goes() -> None:
+def test_identical_points_of_two_labels_are_separable_without_the_smaller_label() -> None:
     (found,) = overlaps(np.ones((9, 5)), ["a"] * 3 + ["b"] * 6)
     assert (found.removed, found.share) == (3, 3 / 9)
     (found,) = overlaps(np.ones((6, 2)), ["a", "b"] * 3)

@@ -77,7 +77,7 @@ def test_the_dictionary_keeps_the_parts() -> None:
     assert told["n"] == 120
 
 
-def test_clusters_that_are_known_are_not_sought_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_known_clusters_are_not_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = noisy()
     clusters, expected = cluster(X, y), describe_space(X, y)
 
@@ -88,7 +88,7 @@ def test_clusters_that_are_known_are_not_sought_again(monkeypatch: pytest.Monkey
     assert describe_space(X, y, clustering=clusters) == expected
 
 
-def test_turning_moving_and_scaling_change_only_what_they_should() -> None:
+def test_rotation_shift_and_scale_change_only_the_measures_that_depend_on_them() -> None:
     X, y = noisy(d=4)
     turn = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))[0]
     one, other = describe_space(X, y).flat(), describe_space(8 * X @ turn + 3, y).flat()
@@ -121,7 +121,7 @@ def test_one_label_is_refused() -> None:
         describe_space([[0.0], [1.0]], ["a", "a"])
 
 
-def test_what_the_package_offers_is_sorted_and_there() -> None:
+def test_the_public_names_are_sorted_and_exist() -> None:
     assert geometry.__all__ == sorted(geometry.__all__)
     for name in ("Panel", "describe_space", "PointSimilarity", "compare_points", "separability", "cluster_nulls"):
         assert name in geometry.__all__

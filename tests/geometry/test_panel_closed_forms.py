@@ -213,7 +213,7 @@ def placed_in_more_dimensions(X: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("copy", [same, turned, scaled, moved, placed_in_more_dimensions])
 @pytest.mark.parametrize(("n", "d"), [(100, 6), (30, 90)])
-def test_a_copy_is_wholly_alike(copy: Callable[[np.ndarray], np.ndarray], n: int, d: int) -> None:
+def test_a_copy_has_similarity_one(copy: Callable[[np.ndarray], np.ndarray], n: int, d: int) -> None:
     X = gaussian(n, d) * np.linspace(0.2, 2, d)
     found = compare_points(X, copy(X))
     assert found.cka == pytest.approx(1, abs=1e-9)
@@ -240,7 +240,7 @@ def test_rsa_of_independent_spaces_is_zero() -> None:
     assert abs(mean) < 3 * error
 
 
-def test_neighbours_of_independent_spaces_are_shared_as_by_chance() -> None:
+def test_shared_neighbours_of_independent_spaces_match_random_sets() -> None:
     """The k nearest in one space are k of the n - 1 other rows drawn at random as far as the other space goes."""
     n, k = 60, 10
     s = np.arange(k + 1)
@@ -264,7 +264,7 @@ def test_procrustes_of_large_independent_spaces_is_its_limit() -> None:
 
 
 @pytest.mark.parametrize(("n", "d", "k"), [(300, 16, 4), (50, 30, 3)])
-def test_some_of_the_dimensions_alone_are_alike_by_the_root_of_their_share(n: int, d: int, k: int) -> None:
+def test_similarity_to_a_subset_of_dimensions_is_the_root_of_its_share(n: int, d: int, k: int) -> None:
     """k of d uncorrelated dimensions of one variance: k / (√d √k), for CKA too where rows are many."""
     X = gaussian(n, d)
     X = np.linalg.qr(X - X.mean(axis=0))[0]
@@ -317,7 +317,7 @@ def test_gdv_by_hand() -> None:
     assert found == pytest.approx((1.5 - 4.5) / (2 * math.sqrt(5.6875)))
 
 
-def test_gdv_knows_no_scale_of_a_dimension_and_no_number_of_them() -> None:
+def test_gdv_does_not_depend_on_the_scale_or_number_of_dimensions() -> None:
     X, y = gaussian(60, 4), np.arange(60) % 3
     X[:, 0] += y
     found = gdv(X, y)
@@ -326,7 +326,7 @@ def test_gdv_knows_no_scale_of_a_dimension_and_no_number_of_them() -> None:
     assert gdv(np.column_stack([X, np.full(60, 0.1)]), y) == pytest.approx(found * math.sqrt(4 / 5))
 
 
-def test_gdv_of_labels_that_say_nothing_is_zero() -> None:
+def test_gdv_of_random_labels_is_zero() -> None:
     """Within and between then have the same expectation."""
     mean, error = mean_and_error([gdv(gaussian(60, 4, seed), np.arange(60) % 3) for seed in range(50)])
     assert abs(mean) < 3 * error
@@ -383,7 +383,7 @@ def test_cover_follows_its_recursion(n: int, d: int) -> None:
     assert cover_probability(n + 1, d) == pytest.approx((cover_probability(n, d) + cover_probability(n, d - 1)) / 2)
 
 
-def test_labellings_drawn_by_chance_separate_as_often_as_cover_says() -> None:
+def test_random_labellings_are_separable_as_often_as_cover_predicts() -> None:
     """Labels by the toss of a coin, not of one colour: 2 of the 2^n labellings are left out."""
     n, d, draws = 8, 3, 400
     rng = np.random.default_rng(0)
@@ -400,7 +400,7 @@ def test_labellings_drawn_by_chance_separate_as_often_as_cover_says() -> None:
     assert apart / draws == pytest.approx(expected, abs=3 * math.sqrt(expected * (1 - expected) / draws))
 
 
-def test_p_values_are_uniform_where_the_labels_say_nothing() -> None:
+def test_p_values_of_random_labels_are_uniform() -> None:
     rng = np.random.default_rng(0)
     upper, lower = [], []
     for seed in range(160):
@@ -414,7 +414,7 @@ def test_p_values_are_uniform_where_the_labels_say_nothing() -> None:
         assert min(found) >= 1 / 20
 
 
-def test_separability_by_chance_is_seldom_called_more() -> None:
+def test_separability_of_random_labels_is_rarely_significant() -> None:
     """Most shares are tied, which makes p too large, never too small."""
     rng = np.random.default_rng(0)
     found = [
@@ -425,7 +425,7 @@ def test_separability_by_chance_is_seldom_called_more() -> None:
     assert few < 0.1 + 3 * math.sqrt(0.1 * 0.9 / 100)
 
 
-def test_z_has_the_sign_of_the_difference_whatever_is_looked_for() -> None:
+def test_z_has_the_sign_of_the_difference_for_either_side() -> None:
     shuffled = np.array([1.0, 2.0, 3.0, 2.0])
     assert Null.of(9.0, shuffled).z > 0 > Null.of(-9.0, shuffled).z
     for lower in (False, True):

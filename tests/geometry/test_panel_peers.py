@@ -52,7 +52,9 @@ def one_thread() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Labelled]:
     with one_torch_thread():
-        found = extract("bert-tiny", ["toy-role", "toy-question"], split="test", store=tmp_path_factory.mktemp("store"))
+        found = extract(
+            "bert-tiny", ["toy-role", "toy-question"], splits="test", store=tmp_path_factory.mktemp("store")
+        )
     names = [f"{what}, layer {layer}" for what in ("words", "questions") for layer in range(3)]
     return {name: (np.asarray(space.X, np.float64), space.y) for name, space in zip(names, found, strict=True)}
 

@@ -46,7 +46,7 @@ def test_the_bounds_of_undecided_hulls_hold() -> None:
     assert found.verify(*pair)
 
 
-def test_hulls_that_meet_without_a_tolerance_are_undecided_with_bounds_that_hold() -> None:
+def test_overlapping_hulls_with_tolerance_zero_are_undecided_with_valid_bounds() -> None:
     A, B = meeting()
     found = separate(A, B, scale=0.0)
     assert found.verdict == "undecided"
@@ -101,7 +101,7 @@ def test_a_turned_normal_proves_nothing() -> None:
 
 @pytest.mark.parametrize("value", [0.0, np.nan, np.inf])
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
-def test_a_normal_that_is_no_direction_proves_nothing(value: float) -> None:
+def test_a_zero_or_infinite_normal_proves_nothing(value: float) -> None:
     A, B = apart()
     assert not replace(separate(A, B), normal=np.full(4, value)).verify(A, B)
 
@@ -187,7 +187,7 @@ def test_negative_weights_are_refused() -> None:
 
 @pytest.mark.parametrize("side", ["a", "b"])
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
-def test_weights_that_are_no_numbers_are_refused(side: str) -> None:
+def test_nan_weights_are_refused(side: str) -> None:
     A, B = meeting()
     found = separate(A, B)
     weights = getattr(found, f"weights_{side}") * np.nan
@@ -196,7 +196,7 @@ def test_weights_that_are_no_numbers_are_refused(side: str) -> None:
 
 @pytest.mark.parametrize("bound", ["lower", "upper"])
 @pytest.mark.parametrize("pair", [apart(), meeting()], ids=["separable", "overlapping"])
-def test_a_bound_that_is_no_number_is_refused(pair: Pair, bound: str) -> None:
+def test_a_nan_bound_is_refused(pair: Pair, bound: str) -> None:
     assert not replace(separate(*pair), **{bound: np.nan}).verify(*pair)
 
 

@@ -77,7 +77,7 @@ def test_each_row_is_drawn_about_half_of_the_time() -> None:
     assert drawn == pytest.approx(np.full(60, 0.5), abs=0.12)
 
 
-def test_two_spaces_of_the_same_examples_are_drawn_alike() -> None:
+def test_two_spaces_of_the_same_examples_draw_the_same_rows() -> None:
     rng = np.random.default_rng(0)
     X, y = blobs(rng)
     one = resample_distances(X, cluster(X, y), resamples=6, seed=5)
@@ -201,7 +201,7 @@ def test_an_interval_lies_around_the_value_though_all_replicates_lie_above_it() 
     assert bias(1.0, [5.0, 5.2, 5.1, 4.9, 5.0, 5.3]) == pytest.approx(5.0833333 - 1)
 
 
-def test_an_interval_is_wider_where_more_is_asked_of_it() -> None:
+def test_an_interval_is_wider_at_a_higher_level() -> None:
     replicates = [5.0, 5.2, 5.1, 4.9, 5.0, 5.3]
     assert (
         interval(1.0, replicates, level=0.99)[1]
@@ -263,7 +263,7 @@ def test_similarity_of_replicates_is_the_spatial_similarity_of_their_tables() ->
     assert resample_similarity(a, a) == pytest.approx(np.ones(4))
 
 
-def test_similarity_takes_the_labels_of_both_in_any_order_and_leaves_out_nan() -> None:
+def test_similarity_uses_the_common_labels_in_any_order_and_excludes_nan() -> None:
     a = of_values(tables([1.0, 2.0, 4.0, 3.0, 5.0, 6.0]), "abcd")
     turned = ResampledDistances(("d", "c", "x", "a"), a.values[:, [3, 2, 1, 0]][:, :, [3, 2, 1, 0]], "mean", 1, 0)
     assert resample_similarity(a, turned) == pytest.approx([1.0])
@@ -277,11 +277,11 @@ def test_similarity_takes_the_labels_of_both_in_any_order_and_leaves_out_nan() -
 def test_similarity_of_a_constant_table_is_nan_and_other_counts_are_refused() -> None:
     a = of_values(tables([1.0, 2.0, 3.0]))
     assert np.isnan(resample_similarity(a, of_values(tables([2.0, 2.0, 2.0])))).all()
-    with pytest.raises(InputError, match=r"a has 1 replicates and b has 2; expected as many of both"):
+    with pytest.raises(InputError, match=r"a has 1 replicates and b has 2; expected the same number"):
         resample_similarity(a, of_values(tables([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])))
 
 
-def test_the_same_examples_drawn_alike_agree_better_than_drawn_apart() -> None:
+def test_replicates_of_the_same_rows_are_more_similar_than_independent_ones() -> None:
     rng = np.random.default_rng(0)
     X, y = blobs(rng, rows=8, d=6)
     turned = X @ np.linalg.qr(rng.normal(size=(6, 6)))[0]
@@ -345,7 +345,7 @@ def test_a_label_that_moves_has_a_small_p_value_and_the_others_have_not() -> Non
     assert found[:3].min() > 0.05
 
 
-def test_labels_that_do_not_move_have_small_p_values_no_more_often_than_by_chance() -> None:
+def test_p_values_of_labels_that_do_not_move_are_valid() -> None:
     rng = np.random.default_rng(0)
     found = []
     for _ in range(30):
@@ -366,7 +366,7 @@ def test_p_values_do_not_depend_on_the_sign_and_fall_as_the_change_grows() -> No
     assert np.isnan(large[2])  # every half changes by the same: nothing says how sure that is
 
 
-def test_change_needs_the_same_labels_drawn_alike() -> None:
+def test_change_p_values_need_the_same_labels_and_seed() -> None:
     one = of_values(tables([1.0] * 3, [2.0] * 3))
     with pytest.raises(InputError, match=r"before has 2 replicates of 3 labels \(seed 0\), after 2 of 3 \(seed 1\)"):
         change_p_values(one, of_values(one.values, seed=1), [0.0] * 3)

@@ -118,7 +118,7 @@ def test_dimension_of_too_few_places_is_not_a_number() -> None:
     assert participation_ratio([[1.0, 2.0], [1.0, 2.0]]) == 0.0
 
 
-def test_two_nn_tells_places_apart_that_differ_in_the_last_digits() -> None:
+def test_two_nn_distinguishes_rows_that_differ_in_the_last_digits() -> None:
     """Each point beside a copy a billionth away: the ratio of the two distances is large, and never infinite."""
     X = np.random.default_rng(0).uniform(size=(500, 3)) + 1000
     moved = X + np.array([1e-9, 0, 0])
@@ -134,10 +134,11 @@ def test_zeros_of_both_signs_are_one_place() -> None:
     assert two_nn(np.concatenate([X, X * [-1.0, 1.0, 1.0]])) == two_nn(X)
 
 
-def test_blocks_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_strips_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     X = np.random.default_rng(0).normal(size=(300, 5))
     whole = two_nn(X)
-    monkeypatch.setattr("closerlook.geometry.shape.BLOCK_BYTES", 8 * 300 * 7)
+    monkeypatch.setattr("closerlook.geometry.shape.TILE", 7)
+    monkeypatch.setattr("closerlook.geometry.shape.BLOCK_BYTES", 4 * 300 * 7)
     assert two_nn(X, threads=1) == two_nn(X, threads=3) == whole
 
 
@@ -170,6 +171,7 @@ def spaces_with_ties() -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("k", [1, 2, 10])
 def test_the_nearest_rows_are_those_by_all_differences(name: str, k: int, monkeypatch: pytest.MonkeyPatch) -> None:
     X = spaces_with_ties()[name]
+    monkeypatch.setattr("closerlook.geometry.shape.TILE", 7)
     monkeypatch.setattr("closerlook.geometry.shape.BLOCK_BYTES", 4 * len(X) * 7)
     rows, squared = nearest_rows(X, k)
     scaled = np.ldexp(X, -int(np.frexp(np.abs(X).max())[1]))
@@ -190,7 +192,7 @@ def test_strips_come_in_order_whichever_is_done_first() -> None:
 # ---- isotropy ----
 
 
-def test_all_directions_alike_is_one_and_a_line_is_zero() -> None:
+def test_iso_score_of_equal_variances_is_one_and_of_a_line_zero() -> None:
     assert isotropy(np.vstack([np.eye(8), -np.eye(8)])).iso_score == pytest.approx(1.0)
     line = np.outer(np.arange(5.0), [1.0, 2.0, 3.0])
     assert isotropy(line).iso_score == pytest.approx(0.0, abs=1e-9)

@@ -9,20 +9,20 @@ from scipy.stats import pearsonr, spearmanr
 
 from closerlook.errors import InputError
 from closerlook.geometry import cluster, cluster_distances, label_distances, spatial_similarity
-from closerlook.geometry.split_halves import deal, predictiveness, split_similarity
+from closerlook.geometry.split_halves import assign_folds, predictiveness, split_similarity
 from tests.geometry.test_resampling import Points, blobs
 
 
-def test_dealing_gives_each_part_its_share_of_each_label() -> None:
+def test_folds_have_equal_shares_of_each_label() -> None:
     codes = np.repeat([0, 1, 2], [9, 7, 2])
-    part = deal(codes, 3, np.random.default_rng(0))
+    part = assign_folds(codes, 3, np.random.default_rng(0))
     assert np.bincount(part).tolist() == [6, 6, 6]
     for label, (least, most) in enumerate([(3, 3), (2, 3), (0, 1)]):
         counts = np.bincount(part[codes == label], minlength=3)
         assert least <= counts.min() <= counts.max() <= most
 
 
-def test_split_halves_of_a_space_are_alike_and_noise_is_not() -> None:
+def test_split_halves_of_a_space_are_similar_and_noise_is_not() -> None:
     rng = np.random.default_rng(0)
     X, y = blobs(rng, rows=30)
     found = split_similarity(X, y, repeats=3)
@@ -36,7 +36,7 @@ def test_split_halves_of_a_space_are_alike_and_noise_is_not() -> None:
 def test_a_split_value_is_the_spatial_similarity_of_its_parts() -> None:
     X, y = blobs(np.random.default_rng(0), d=4)
     found = split_similarity(X, y, folds=4, seed=2)
-    part = deal(y, 4, np.random.default_rng([2, 8, 0]))
+    part = assign_folds(y, 4, np.random.default_rng([2, 8, 0]))
     sides = [label_distances(cluster_distances(X[rows], cluster(X[rows], y[rows]))) for rows in (part == 1, part != 1)]
     assert found.values[1] == spatial_similarity(*sides, permutations=0, resamples=0).pearson
     assert len(found.values) == 4
@@ -44,7 +44,7 @@ def test_a_split_value_is_the_spatial_similarity_of_its_parts() -> None:
     assert (found.low, found.high) == (min(found.values), max(found.values))
 
 
-def test_labels_of_few_rows_are_named_and_left_out_of_what_lacks_them() -> None:
+def test_labels_of_few_rows_are_listed_and_excluded_from_parts_without_them() -> None:
     X, _ = blobs(np.random.default_rng(0))
     found = split_similarity(np.vstack([X, [[99.0, 99.0]]]), [*"abcd" * 20, "rare"])
     assert found.few == ("rare",)
@@ -85,7 +85,7 @@ def test_prediction_agrees_with_scipy_and_with_lines_fitted_one_by_one() -> None
     assert predictiveness(x, y, resamples=200) == found
 
 
-def test_prediction_leaves_out_nan_and_needs_three_cells() -> None:
+def test_prediction_excludes_nan_and_needs_three_cells() -> None:
     nan = math.nan
     found = predictiveness([0.1, nan, 0.4, 0.6, 0.2], [0.2, 0.1, nan, 0.7, 0.3])
     assert (found.n, round(found.pearson, 9)) == (3, 1.0)
@@ -97,7 +97,7 @@ def test_prediction_leaves_out_nan_and_needs_three_cells() -> None:
     assert predictiveness([], []).n == 0
 
 
-def test_prediction_from_what_does_not_vary_is_nan() -> None:
+def test_prediction_from_constant_values_is_nan() -> None:
     found = predictiveness([0.5, 0.5, 0.5, 0.5], [0.1, 0.2, 0.3, 0.5])
     assert np.isnan([found.pearson, found.spearman, found.error, *found.spearman_interval]).all()
     assert found.baseline > 0
@@ -105,7 +105,7 @@ def test_prediction_from_what_does_not_vary_is_nan() -> None:
         predictiveness([0.1, 0.2], [0.1, 0.2, 0.3])
 
 
-def test_groups_are_drawn_and_left_out_together() -> None:
+def test_groups_are_drawn_and_held_out_as_a_whole() -> None:
     """Five seeds of six tasks whose two numbers have nothing to do with each other are six witnesses, not thirty."""
     rng = np.random.default_rng(3)
     tasks = np.arange(6).repeat(5)

@@ -38,7 +38,7 @@ def test_scikit_learns_own_checks_pass_by_default(
     check(estimator)
 
 
-def test_it_chooses_the_sizes_that_the_grid_chooses() -> None:
+def test_the_estimator_chooses_the_same_sizes_as_the_grid() -> None:
     X, y = mixed()
     sizes = [(2,), (16, 4), ()]
     probe = ClassifierProbe(sizes=sizes, seeds=3, **QUICK).fit(X, y)
@@ -64,7 +64,7 @@ def test_probabilities_add_up_and_the_likeliest_is_predicted() -> None:
     [["x", "y"], [3, -1], [True, False], [1.0, 2.0], np.array(["x", "y"], dtype=object)],
     ids=["strings", "integers", "booleans", "whole floats", "objects"],
 )
-def test_labels_of_any_kind_come_back_as_they_were(labels: list[object]) -> None:
+def test_predicted_labels_keep_their_type(labels: list[object]) -> None:
     X = np.r_[np.zeros((20, 2)), np.ones((20, 2))]
     named = np.asarray(labels)[np.repeat([0, 1], 20)]
     predicted = ClassifierProbe(sizes=[(8,)], seeds=1).fit(X, named).predict(X)
@@ -88,7 +88,7 @@ def test_the_result_is_the_same_for_any_number_of_threads_and_those_of_torch_sta
         np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
 
 
-def test_a_pickled_probe_comes_back_whole() -> None:
+def test_a_pickled_probe_predicts_the_same() -> None:
     X, y = mixed()
     probe = ClassifierProbe(sizes=[(8,)], seeds=1, **QUICK).fit(X, y)
     again = pickle.loads(pickle.dumps(probe))  # noqa: S301 - our own bytes

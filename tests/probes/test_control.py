@@ -20,7 +20,7 @@ CODE = ProbeTraining(learning_rate=0.01, batch_size=64, max_rounds=6, patience=2
 # ---- control tasks ----
 
 
-def test_a_word_type_has_one_label_wherever_it_is() -> None:
+def test_a_word_type_has_one_control_label_in_all_splits() -> None:
     train, test = control_labels([["a", "b", "a", "c"], ["c", "a"]], ["N", "V", "N", "V"], seed=3)
     assert train[0] == train[2] == test[1]
     assert train[3] == test[0]
@@ -46,7 +46,7 @@ def worded(seed: int, n: int, types: int = 40) -> tuple[np.ndarray, np.ndarray, 
     return word, y, np.c_[np.eye(types)[word], np.eye(2)[y]]
 
 
-def test_a_probe_that_reads_word_types_has_low_selectivity_and_one_that_cannot_has_high() -> None:
+def test_selectivity_is_low_if_vectors_encode_word_types_and_high_if_not() -> None:
     (word, y, X), (test_word, test_y, test_X) = worded(0, 500), worded(1, 200)
     types = [f"w{i}" for i in word], [f"w{i}" for i in test_word]
 
@@ -83,7 +83,7 @@ def some_result() -> tuple[tuple[np.ndarray, np.ndarray], ProbeResult]:
     return (X, y), probe_grid((X, y), (X, y), sizes=[(5, 3), ()], seeds=[4, 2], training=QUICK)
 
 
-def test_each_seed_has_its_control_task_and_the_same_number_whatever_the_others() -> None:
+def test_each_seed_has_its_own_control_task_independent_of_the_others() -> None:
     points, result = some_result()
     words = [f"w{i % 9}" for i in range(30)]
     both = measure_selectivity(points, points, (words, words), result=result)
@@ -92,7 +92,7 @@ def test_each_seed_has_its_control_task_and_the_same_number_whatever_the_others(
     assert both.control[0] != both.control[1]
 
 
-def test_words_that_train_lacks_are_counted() -> None:
+def test_the_share_of_known_words_is_reported() -> None:
     points, result = some_result()
     train_words, test_words = ["a"] * 30, ["a"] * 24 + ["b"] * 6
     found = measure_selectivity(points, points, (train_words, test_words), result=result)
@@ -145,14 +145,14 @@ def test_the_blocks_are_the_papers_and_add_up() -> None:
     assert seen == [(at, 6) for at in range(1, 7)]
 
 
-def test_no_block_costs_without_limit() -> None:
+def test_the_cost_of_a_block_is_bounded() -> None:
     X, y = np.random.default_rng(0).normal(size=(60, 3)) * 100, np.random.default_rng(1).integers(0, 5, 60)
     found = online_code((X, y), sizes=(64,), seeds=2, training=ProbeTraining(learning_rate=1.0, max_rounds=5))
     starts, ends = np.array(found.ends[:-1]), np.array(found.ends[1:])
     assert (found.by_block[:, 1:] <= (ends - starts) * np.log2((starts + 1) * 5) + 1e-9).all()
 
 
-def test_a_seeds_code_is_the_same_whatever_the_others() -> None:
+def test_the_code_of_a_seed_does_not_depend_on_other_seeds() -> None:
     X, y = np.random.default_rng(0).normal(size=(40, 7)), np.arange(40) % 3
     both = online_code((X, y), sizes=(5, 3), seeds=[0, 6], training=CODE, threads=2)
     alone = online_code((X, y), sizes=(5, 3), seeds=[6], training=CODE, threads=1)

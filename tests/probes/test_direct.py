@@ -115,7 +115,7 @@ def test_identical_points_of_two_labels_are_conflicts() -> None:
     ],
     ids=["strings", "integers", "booleans", "whole floats", "objects"],
 )
-def test_labels_of_any_kind_come_back_as_they_were(labels: list[object]) -> None:
+def test_predicted_labels_keep_their_type(labels: list[object]) -> None:
     probe = DirectProbe().fit(SQUARE, labels)
     predicted = probe.predict(SQUARE)
     assert predicted.tolist() == list(labels)
@@ -149,7 +149,7 @@ def test_min_points_and_statistic_reach_the_distances() -> None:
     assert np.isnan(without.values[0, 2])
 
 
-def test_distances_are_computed_when_asked_for_and_kept() -> None:
+def test_distances_are_computed_on_first_access_and_kept() -> None:
     probe = DirectProbe().fit(*ON_A_LINE)
     assert "distances_" not in dir(probe)
     assert {"clusters_", "classes_", "predict"} <= set(dir(probe))
@@ -161,7 +161,7 @@ def test_distances_are_computed_when_asked_for_and_kept() -> None:
 
 
 @pytest.mark.parametrize("measured", [False, True])
-def test_a_pickled_probe_comes_back_whole(measured: bool) -> None:
+def test_a_pickled_probe_predicts_the_same(measured: bool) -> None:
     X, y = mixed()
     probe = DirectProbe().fit(X, y)
     expected = probe.distances_.values if measured else DirectProbe().fit(X, y).distances_.values
@@ -181,7 +181,7 @@ def test_a_clone_has_the_parameters_and_nothing_else() -> None:
             ask()
 
 
-def test_a_probe_works_in_a_pipeline_at_either_place() -> None:
+def test_a_probe_works_in_a_pipeline_as_transformer_and_as_classifier() -> None:
     X, y = mixed()
     at_the_end = make_pipeline(StandardScaler(), DirectProbe()).fit(X, y)
     assert at_the_end.score(X, y) == 1.0
@@ -209,7 +209,7 @@ def test_columns_are_named_and_may_come_as_a_table() -> None:
         probe.predict(table.rename(columns={"width": "depth"}))
 
 
-def test_what_the_caller_does_to_its_array_later_changes_nothing() -> None:
+def test_changing_the_array_after_fit_changes_nothing() -> None:
     X = SQUARE.copy()
     probe = DirectProbe().fit(X, SQUARE_LABELS)
     X[:] = 0

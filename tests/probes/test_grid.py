@@ -85,7 +85,7 @@ def test_the_grid_is_the_papers_by_default() -> None:
 # ---- nothing leaks ----
 
 
-def test_sizes_are_chosen_on_what_is_held_out_of_train_and_never_on_test() -> None:
+def test_sizes_are_chosen_on_held_out_rows_and_never_on_test() -> None:
     train, test = blobs(spread=2.0), blobs(60, seed=1, spread=2.0)
     found = probe_grid(train, test, sizes=[(2,), (8,), (16, 16)], seeds=2, training=QUICK)
     means = found.held_out.mean(axis=1)
@@ -95,7 +95,7 @@ def test_sizes_are_chosen_on_what_is_held_out_of_train_and_never_on_test() -> No
     np.testing.assert_array_equal(other.predictions, found.predictions)
 
 
-def test_of_equally_good_sizes_the_one_with_fewest_weights_is_chosen() -> None:
+def test_the_fewest_weights_win_a_tie_of_sizes() -> None:
     held_out = np.array([[0.9, 0.7], [0.8, 0.8], [0.7, 0.9], [0.1, 0.2]])
     assert choose_sizes(held_out, [30, 10, 20, 1]) == 1
     assert choose_sizes(held_out, [10, 10, 20, 1]) == 0
@@ -116,7 +116,7 @@ def test_inputs_are_standardised_on_train() -> None:
 # ---- company changes nothing ----
 
 
-def test_a_size_gives_the_same_whatever_else_is_in_the_grid() -> None:
+def test_a_size_does_not_depend_on_the_rest_of_the_grid() -> None:
     train, test = blobs(d=7, spread=2.0), blobs(50, d=7, seed=1)
     alone = probe_grid(train, test, sizes=[(5, 3)], seeds=[2], training=QUICK)
     among = probe_grid(train, test, sizes=[(), (5, 3), (9,)], seeds=[0, 2, 7], training=QUICK, threads=2)
@@ -126,7 +126,7 @@ def test_a_size_gives_the_same_whatever_else_is_in_the_grid() -> None:
 
 
 @pytest.mark.parametrize("bytes_at_once", [1, 1 << 28])
-def test_several_spaces_give_what_each_gives_alone(monkeypatch: pytest.MonkeyPatch, bytes_at_once: int) -> None:
+def test_several_spaces_give_the_same_as_each_alone(monkeypatch: pytest.MonkeyPatch, bytes_at_once: int) -> None:
     monkeypatch.setattr(grid, "STACK_BYTES", bytes_at_once)
     pairs = [(blobs(90, d, seed), blobs(30, d, seed + 9)) for d, seed in ((4, 0), (7, 1), (4, 2))]
     pairs.append((blobs(91, 4, 3), blobs(30, 4, 12)))
@@ -148,7 +148,7 @@ def test_spaces_and_arrays_give_the_same() -> None:
     assert_same(*found)
 
 
-def test_labels_of_a_space_that_no_row_has_are_no_classes() -> None:
+def test_labels_without_rows_are_not_classes() -> None:
     X, y = blobs()
     codes = np.unique(y, return_inverse=True)[1].astype(np.int32)
     space = Space(X.astype(np.float32), codes, ("x", "y", "z", "never"))
@@ -205,7 +205,7 @@ def test_one_dimension_is_enough() -> None:
     assert found.accuracy[1].max() < 0.8
 
 
-def test_columns_that_never_change_do_no_harm() -> None:
+def test_constant_columns_are_accepted() -> None:
     X, y = blobs()
     constant = np.c_[X, np.full(len(X), 7.0)]
     assert probe_grid((constant, y), (constant, y), sizes=[(8,)], seeds=1, training=QUICK).mean > 0.8
@@ -229,7 +229,7 @@ def test_one_seed_has_no_deviation() -> None:
     assert np.isnan(found.deviation)
 
 
-def test_seeds_and_sizes_are_taken_once() -> None:
+def test_repeated_seeds_and_sizes_count_once() -> None:
     assert check_seeds([3, 1, 3]) == (3, 1)
     assert check_seeds(np.int64(2)) == (0, 1)
     assert check_sizes([[4, 2], (4, 2), ()]) == ((4, 2), ())
@@ -257,7 +257,7 @@ def test_a_result_is_plain_values_for_json() -> None:
         ((32, 64), 1, "sizes \\(32, 64\\) arrived; expected widths of hidden layers, such as \\[\\(64, 128\\)"),
         ("32", 1, "sizes '32' arrived"),
         (None, 1, "sizes None arrived"),
-        ([()], 0, "seeds 0 arrived; expected how many, at least 1, or several numbers from 0 on"),
+        ([()], 0, "seeds 0 arrived; expected how many, at least 1, or a list of numbers from 0 on"),
         ([()], [], "seeds \\[\\] arrived"),
         ([()], [-1], "seeds \\[-1\\] arrived"),
         ([()], 1.5, "seeds 1.5 arrived"),
@@ -300,6 +300,6 @@ def test_unfit_points_are_refused_with_the_side_they_are_on(train: Points, test:
         ({"threads": 0}, "threads is 0; expected at least 1"),
     ],
 )
-def test_a_device_that_is_not_there_is_refused(options: dict[str, object], message: str) -> None:
+def test_a_missing_device_is_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         probe_grid(blobs(), blobs(), **options)  # type: ignore[arg-type]

@@ -55,7 +55,7 @@ def assert_same(one: Network, other: Network) -> None:
 @pytest.mark.parametrize(
     ("d", "k", "sizes"), [(7, 3, (5, 3)), (7, 3, ()), (16, 2, (32, 16)), (33, 17, (8,)), (1, 2, (4,))]
 )
-def test_each_network_is_what_a_plain_loop_makes_of_it(
+def test_each_network_matches_a_plain_training_loop(
     d: int, k: int, sizes: tuple[int, ...], criterion: Criterion
 ) -> None:
     X, y = space(d, k, 150)
@@ -79,7 +79,7 @@ def test_each_network_is_what_a_plain_loop_makes_of_it(
     ("d", "k", "sizes"),
     [(7, 3, (5, 3)), (32, 46, (32, 64)), (5, 2, (8,)), (13, 17, ()), (1, 5, (50, 3)), (48, 16, (16, 32))],
 )
-def test_a_network_has_the_same_bits_alone_and_in_company(d: int, k: int, sizes: tuple[int, ...]) -> None:
+def test_a_network_has_the_same_bits_alone_and_in_a_batch(d: int, k: int, sizes: tuple[int, ...]) -> None:
     data = stacked(space(d, k, 130), k=k)
     jobs = [Job(one, seed) for one in (sizes, (9,)) for seed in range(5)]
     together = train(data, jobs, QUICK)
@@ -115,7 +115,7 @@ def test_how_many_networks_fit_into_a_batch_changes_nothing(monkeypatch: pytest.
         assert_same(network, same)
 
 
-def test_what_widths_are_filled_up_with_stays_zero() -> None:
+def test_padding_stays_zero() -> None:
     data = stacked(space())
     batch = Batch(data, padded(data.X).flatten(0, 1), [Job((5, 3), seed) for seed in range(3)], QUICK)
     batch.train(Event())
@@ -147,17 +147,17 @@ def test_a_network_is_found_by_its_seed_sizes_and_space() -> None:
 def judged(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, list[int]]]]:
     """Which networks were active in which round."""
     seen: list[tuple[int, list[int]]] = []
-    original = Batch._judge
+    original = Batch._evaluate
 
     def judge(self: Batch, turn: int) -> None:
         seen.append((turn, self.active.tolist()))
         original(self, turn)
 
-    monkeypatch.setattr(Batch, "_judge", judge)
+    monkeypatch.setattr(Batch, "_evaluate", judge)
     return seen
 
 
-def test_every_network_stops_for_itself(judged: list[tuple[int, list[int]]]) -> None:
+def test_every_network_stops_on_its_own(judged: list[tuple[int, list[int]]]) -> None:
     data, jobs = stacked(space(n=160)), [Job((8,), seed) for seed in range(6)]
     batch = Batch(
         data,
@@ -183,7 +183,7 @@ def test_the_weights_are_those_of_the_best_round() -> None:
         assert loss == pytest.approx(network.loss, abs=1e-5)
 
 
-def test_patience_is_how_many_rounds_without_a_gain_are_borne(judged: list[tuple[int, list[int]]]) -> None:
+def test_patience_is_the_number_of_rounds_without_improvement(judged: list[tuple[int, list[int]]]) -> None:
     X, y = np.zeros((64, 2), np.float32), np.zeros(64, np.int64)  # nothing to gain after the first round
     for patience in (1, 4):
         judged.clear()
@@ -202,7 +202,7 @@ def test_an_untrained_network_is_never_the_best_of_those_that_were_trained() -> 
         assert network.rounds > 0
 
 
-def test_no_round_leaves_the_weights_as_they_were_drawn() -> None:
+def test_zero_rounds_keep_the_initial_weights() -> None:
     (network,) = train(stacked(space()), [Job((), 5)], ProbeTraining(max_rounds=0))
     drawn = np.random.default_rng([5, 1]).uniform(-np.sqrt(2 / 10), np.sqrt(2 / 10), (7, 3)).astype(np.float32)
     np.testing.assert_array_equal(network.layers[0][0], drawn)
@@ -217,7 +217,7 @@ def test_a_network_that_diverges_is_never_the_best_one() -> None:
         assert np.isfinite(network.loss)
 
 
-def test_training_under_way_ends_where_it_is_stopped() -> None:
+def test_running_training_ends_when_stopped() -> None:
     data, stopped = stacked(space()), Event()
     stopped.set()
     batch = Batch(data, padded(data.X).flatten(0, 1), [Job((4,), 0)], QUICK)

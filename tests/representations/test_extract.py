@@ -1,4 +1,4 @@
-"""Extraction: the right vector for every example, once, whatever is asked together and whatever was interrupted."""
+"""Extraction: the right vector for every example, computed once, for any tasks and after interruptions."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from closerlook.encoders.encoder import Encoder
 from closerlook.encoders.source import EMBEDDED, resolve
 from closerlook.errors import InputError, WorkError
 from closerlook.representations import forward
-from closerlook.representations.extract import choose_layers, extract
+from closerlook.representations.extract import choose_layers, choose_splits, extract
 from closerlook.representations.space import Space
 from closerlook.representations.store import Store
 from closerlook.tasks.task import Annotated, Task, Unit
@@ -99,12 +99,12 @@ def test_vectors_are_those_of_a_plain_loop(reference: Any, unit: Unit, pool: str
         assert space.label_names[:2].tolist() == (["L0", "L0"] if unit == "token" else ["L0", "L1"])
 
 
-def test_a_sentence_is_its_classification_token_unless_asked_otherwise(reference: Any) -> None:
+def test_a_sentence_is_its_classification_token_by_default(reference: Any) -> None:
     for words, row in zip(SENTENCES, extract(EMBEDDED, task("sentence"), layers="last")[0].X, strict=True):
         np.testing.assert_allclose(row, reference(words)[0][-1][0], atol=CLOSE)
 
 
-def test_a_plain_text_is_tokenized_as_it_stands() -> None:
+def test_a_plain_text_is_tokenized_unchanged() -> None:
     text = "The unbelievable  lamp\nlights."
     made = Task.build("t", "sentence", {"train": [(text, [((), "A")])]})
     folder = resolve(EMBEDDED).folder
@@ -118,7 +118,7 @@ def test_a_plain_text_is_tokenized_as_it_stands() -> None:
 
 
 def test_provenance_is_full() -> None:
-    made = extract(EMBEDDED, task("token", "mine"), split="test", layers=1)[0].provenance
+    made = extract(EMBEDDED, task("token", "mine"), splits="test", layers=1)[0].provenance
     assert (made.encoder, made.layer, made.task, made.split, made.pool) == ("bert-tiny", 1, "mine", "test", "mean")
     assert made.weights == resolve(EMBEDDED).fingerprint
     assert made.task_hash == task("token").content_hash
@@ -139,13 +139,13 @@ def counted_passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return passes
 
 
-def test_tasks_on_the_same_text_share_one_pass_and_equal_those_asked_alone(
+def test_tasks_on_the_same_text_share_one_pass_and_equal_separate_extractions(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     tasks = [task(unit, unit) for unit in ("token", "pair", "span", "sentence")]
-    alone = [space for one in tasks for space in extract(EMBEDDED, one, split="all", store=tmp_path / "alone")]
+    alone = [space for one in tasks for space in extract(EMBEDDED, one, splits="all", store=tmp_path / "alone")]
     passes = counted_passes(monkeypatch)
-    together = extract(EMBEDDED, tasks, split="all", store=tmp_path / "together")
+    together = extract(EMBEDDED, tasks, splits="all", store=tmp_path / "together")
     assert sum(passes) == len(SENTENCES)
     assert [s.provenance.title() for s in together] == [s.provenance.title() for s in alone]
     for one, other in zip(together, alone, strict=True):
@@ -180,12 +180,12 @@ def test_only_missing_layers_are_computed(monkeypatch: pytest.MonkeyPatch) -> No
         {"window": 8},
         {"dtype": "bfloat16"},
         {"layers": 2},
-        {"split": "test"},
+        {"splits": "test"},
         {"encoder": "random:bert-tiny"},
         {"task": task("pair")},
     ],
 )
-def test_whatever_changes_the_vectors_is_kept_apart(own_store: Path, change: dict[str, Any]) -> None:
+def test_whatever_changes_the_vectors_has_its_own_key(own_store: Path, change: dict[str, Any]) -> None:
     options: dict[str, Any] = {"encoder": EMBEDDED, "task": task("token"), "layers": 1}
     (first,) = extract(**options)
     (other,) = extract(**options | change)
@@ -193,7 +193,7 @@ def test_whatever_changes_the_vectors_is_kept_apart(own_store: Path, change: dic
     assert first.X.shape != other.X.shape or not np.allclose(first.X, other.X)
 
 
-def test_random_weights_of_another_seed_are_kept_apart(own_store: Path) -> None:
+def test_random_weights_of_another_seed_have_their_own_key(own_store: Path) -> None:
     first, other = (extract("random:bert-tiny", task("token"), layers=1, seed=seed)[0] for seed in (0, 1))
     assert len(list(Store(own_store).entries())) == 2
     assert (first.provenance.seed, other.provenance.seed) == (0, 1)
@@ -230,15 +230,15 @@ def test_a_long_text_is_read_in_windows_and_every_word_gets_its_own_vector() -> 
     made = Task.build("long", "token", {"train": [(words, [((i,), "A") for i in range(300)])]})
     (space,) = extract(EMBEDDED, made, layers="last", window=64)
     loaded = Encoder.load(EMBEDDED, window=64)
-    aligned = loaded.align([words])
-    assert len(aligned.windows) > 5
+    alignment = loaded.align([words])
+    assert len(alignment.windows) > 5
     for i in range(0, 300, 7):
-        tokens = range(aligned.word_first[i], aligned.word_stop[i])
+        tokens = range(alignment.word_first[i], alignment.word_stop[i])
         pieces = []
         for t in tokens:
             with torch.no_grad():
-                states = loaded.hidden_states([aligned.windows[aligned.token_window[t]]])
-            pieces.append(states[-1][0, aligned.token_column[t]].numpy())
+                states = loaded.hidden_states([alignment.windows[alignment.token_window[t]]])
+            pieces.append(states[-1][0, alignment.token_column[t]].numpy())
         np.testing.assert_allclose(space.X[i], np.mean(pieces, axis=0), atol=CLOSE)
 
 
@@ -265,7 +265,7 @@ def test_progress_ends_at_the_total() -> None:
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
 
 
-def test_an_interrupted_extraction_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_interrupted_extraction_continues_where_it_stopped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(forward, "CHUNK", 30 / 2048)
     monkeypatch.setattr(forward, "SECONDS", 0)
     whole = extract(EMBEDDED, task("pair"), store=tmp_path / "whole")
@@ -299,10 +299,10 @@ def test_a_part_that_was_altered_after_the_interruption_is_computed_again(
 
     with pytest.raises(KeyboardInterrupt):
         extract(EMBEDDED, task("pair"), store=tmp_path / "cut", progress=stop)
-    for draft in (tmp_path / "cut" / "work").glob("*/*.safetensors"):
-        blob = bytearray(draft.read_bytes())
+    for unfinished in (tmp_path / "cut" / "work").glob("*/*.safetensors"):
+        blob = bytearray(unfinished.read_bytes())
         blob[-100] ^= 0xFF
-        draft.write_bytes(blob)
+        unfinished.write_bytes(blob)
     for one, other in zip(extract(EMBEDDED, task("pair"), store=tmp_path / "cut"), whole, strict=True):
         np.testing.assert_array_equal(one.X, other.X)
 
@@ -410,6 +410,15 @@ def test_public_extract_is_this_one() -> None:
     assert closerlook.Space is Space
 
 
+@pytest.mark.parametrize("splits", ["all", ["test", "train", "extra", "valid"]])
+def test_splits_come_as_train_dev_test_others_whatever_the_file_and_the_request_say(splits: str | list[str]) -> None:
+    texts: list[Annotated] = [(("light", "rain"), [((1,), "A")])]
+    shuffled = Task.build("t", "token", dict.fromkeys(("extra", "test", "valid", "train"), texts))
+    assert [split.name for split in choose_splits(shuffled, splits)] == ["train", "valid", "test", "extra"]
+    spaces = extract(EMBEDDED, shuffled, splits=splits, layers=0)
+    assert [space.provenance.split for space in spaces] == ["train", "valid", "test", "extra"]
+
+
 def test_paths_may_be_given_as_paths(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("text,label\nwhat a day,good\n")
     (space,) = extract(resolve(EMBEDDED).folder, tmp_path / "t.csv", layers=0)
@@ -420,7 +429,7 @@ def test_paths_may_be_given_as_paths(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({"task": []}, "no task arrived"),
-        ({"split": []}, "no split requested; task t has train, test"),
+        ({"splits": []}, "no split requested; task t has train, test"),
         ({"encoder": Encoder.load(EMBEDDED), "window": 16}, "given with a loaded encoder"),
         ({"encoder": Encoder.load(EMBEDDED), "dtype": "float16"}, "given with a loaded encoder"),
     ],

@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 
 from closerlook.errors import CloserLookError, InputError, WorkError
 from closerlook.representations.atomic import atomic_write
-from closerlook.representations.files import TornFileError
+from closerlook.representations.files import DamagedFileError
 from closerlook.representations.space import Provenance, Space
 
 MADE = Provenance(
@@ -144,7 +144,7 @@ def test_an_altered_or_cut_safetensors_file_is_noticed(tmp_path: Path, position:
         Space.load(file)
     blob[position] ^= 0x10
     file.write_bytes(blob[:-4])
-    with pytest.raises(TornFileError, match="is torn or was altered"):
+    with pytest.raises(DamagedFileError, match="is truncated or was altered"):
         Space.load(file)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from typer import Option
 
-from closerlook.cli.measure import TestPoints, Threads, TrainPoints, read_points, stage, unseen_labels
+from closerlook.cli.measure import TestPoints, Threads, TrainPoints, load_points, stage, unseen_labels
 from closerlook.errors import InputError
 from closerlook.version import __version__
 
@@ -159,7 +159,7 @@ def sizes_text(sizes: Sizes) -> str:
 
 
 def _read(file: Path, test: Path | None, *, control: bool) -> tuple[Points, Points]:
-    points, tested = read_points(file, test)
+    points, tested = load_points(file, test)
     if tested is None:
         raise InputError(f"{file} has no test points; pass --test FILE, or add X_test and y_test to it")
     for name, vectors in ((file, points), (test or f"X_test of {file}", tested)):

@@ -88,12 +88,12 @@ class Side:
 
 def _read(path: Path) -> Side:
     from closerlook.representations.distances import read_distances
-    from closerlook.representations.points import read_points
+    from closerlook.representations.points import load_points
 
     if path.suffix == ".json":
         title, table = read_distances(path)
         return Side(title, [str(label) for label in table.labels], None, table)
-    points = read_points(path)
+    points = load_points(path)
     return Side(points.title, points.labels, points, None)
 
 

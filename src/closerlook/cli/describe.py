@@ -53,10 +53,10 @@ def describe(
 ) -> None:
     """Describe a space: neural collapse, dimension, isotropy, label fit and overlap of labels."""
     from closerlook.cli.console import note, print_json
-    from closerlook.representations.points import read_points
+    from closerlook.representations.points import load_points
 
     settings = Settings(tau, min_points, statistic, threads)
-    spaces = [read_points(path) for path in (file, against) if path is not None]
+    spaces = [load_points(path) for path in (file, against) if path is not None]
     for points in spaces:
         if len(points.labels) < 2:
             raise InputError(f"{points.title} has one label, {points.labels[0]!r}; expected at least two")

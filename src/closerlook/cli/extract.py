@@ -9,14 +9,23 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from closerlook.cli.options import HOW, AllowPickle, Data, EncoderName, StoreFolder, TrustRemoteCode, Window
+from closerlook.cli.options import (
+    HOW,
+    AllowPickle,
+    Data,
+    EncoderName,
+    StoreFolder,
+    TrustRemoteCode,
+    Window,
+    split_names,
+)
 from closerlook.errors import InputError
 
 if TYPE_CHECKING:
     from closerlook.representations.space import Space
     from closerlook.tasks.task import Task
 
-EXAMPLE = "Example: closerlook extract --encoder ./bert-mini --task pos --data ./data --split all --out vectors"
+EXAMPLE = "Example: closerlook extract --encoder ./bert-mini --task pos --data ./data --splits all --out vectors"
 SUFFIXES = {"npz": ".npz", "safetensors": ".safetensors", "directprobe": ""}
 
 OWN = "Reading your own task"
@@ -109,7 +118,7 @@ def extract(
         spaces = run(
             encoder,
             tasks,
-            split=_splits(split),
+            splits=split_names(splits, "train"),
             layers=layers,
             pool=pool,
             store=store,
@@ -137,12 +146,6 @@ def extract(
     rows = [_row(space) + ([file] if file else []) for space, file in zip(spaces, files, strict=True)]
     print_table("", columns, rows, numbers=("layer", "n", "d", "labels"))
     note(f"{len(spaces)} spaces in {seconds:.1f} s")
-
-
-def _splits(split: list[str] | None) -> str | list[str]:
-    if split and "all" in split:
-        return "all"
-    return split or "train"
 
 
 def _refuse_equal_names(tasks: list[Task]) -> None:

@@ -60,15 +60,15 @@ class Settings:
         check_tau(self.tau)
 
 
-def read_points(file: Path, test: Path | None) -> tuple[Points, Points | None]:
+def load_points(file: Path, test: Path | None) -> tuple[Points, Points | None]:
     """The training points in `file`; and the test points in `test`, else those in `file`, else None."""
     from closerlook.cli.console import note
     from closerlook.representations import points as readers
 
-    points = readers.read_points(file)
+    points = readers.load_points(file)
     if test is None:
         return points, points.test
-    test_points = readers.read_points(test, "test")
+    test_points = readers.load_points(test, "test")
     readers.check_same_columns(points, test_points)
     if points.test is not None:
         note(f"{points.title} also has test points; those of --test are used instead")

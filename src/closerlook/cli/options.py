@@ -31,3 +31,13 @@ AllowPickle = Annotated[
 TrustRemoteCode = Annotated[
     bool, Option("--trust-remote-code", help="Run Python code from the repository of the encoder.", rich_help_panel=HOW)
 ]
+
+
+def split_names(given: list[str] | None, default: str) -> str | list[str]:
+    """The splits that `--splits` requests: 'all', or the names in its values, which may hold several with commas.
+
+    >>> split_names(["train,test", "dev"], "all")
+    ['train', 'test', 'dev']
+    """
+    names = [name.strip() for value in given or [default] for name in value.split(",")]
+    return "all" if "all" in names else names

@@ -20,8 +20,8 @@ from closerlook.cli.measure import (
     Threads,
     TrainPoints,
     find_clusters,
+    load_points,
     measure_labels,
-    read_points,
     stage,
     unseen_labels,
 )
@@ -56,7 +56,7 @@ def probe(
     from closerlook.cli.console import note, print_json
 
     settings = Settings(tau, min_points, statistic, threads)
-    points, test_points = read_points(file, test)
+    points, test_points = load_points(file, test)
     result = _measure(points, test_points, settings, distances=distances, prove=audit)
     if as_json:
         print_json(_as_dict(result))
@@ -183,7 +183,7 @@ def _summary(result: ProbeOutcome) -> list[tuple[str, str]]:
     if result.audit is not None:
         audit = result.audit
         state = "no problems" if audit.clean else f"{len(audit.problems)} PROBLEMS"
-        counts = f"{audit.apart:,} separable, {audit.conflicting:,} in conflict, {audit.blocked:,} blocked merges"
+        counts = f"{audit.separable:,} separable, {audit.conflicting:,} in conflict, {audit.blocked:,} blocked merges"
         rows.append(("audit", f"{state}; pairs of clusters: {counts}"))
     rows.append(("RMS radius", f"{clustering.radius:.6g}"))
     options = f"tau {clustering.tau:g}, min points {settings.min_points}, statistic {settings.statistic}"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from closerlook.study.measures import CORRELATED
+from closerlook.study.kinds.comparison import FEWEST_LABELS
 from closerlook.study.readings import Reading, Results, Run, index_results, null_names
 
 if TYPE_CHECKING:
@@ -145,9 +145,9 @@ def _diverges(results: Results, run: Run) -> Answer:
 def _without_similarity(results: Results, run: Run, otherwise: str) -> Answer:
     """Nothing to say: for want of labels, or else for another reason."""
     labels = results.before("n_labels", run.encoder, run.task) or results.after("n_labels", run)
-    if labels is None or labels.value >= CORRELATED:
+    if labels is None or labels.value >= FEWEST_LABELS:
         return Answer(run, None, otherwise)
-    told = f"{labels.value:.0f} labels; their arrangement can be compared from {CORRELATED} on"
+    told = f"{labels.value:.0f} labels; their arrangement can be compared from {FEWEST_LABELS} on"
     return Answer(run, None, told, frozenset({"few labels"}))
 
 

@@ -22,7 +22,7 @@ Row = list[str]
 
 @dataclass(frozen=True)
 class Sentence:
-    """The rows of a sentence that are words (or kept empty nodes), each with its line number, and its comment lines."""
+    """A sentence: the rows that are words (or empty nodes, if kept), the line number of each, and the comment lines."""
 
     path: Path
     rows: list[Row]
@@ -31,7 +31,7 @@ class Sentence:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The forms, in order."""
+        """The forms of the words, in order."""
         return tuple([row[FORM] for row in self.rows])
 
 
@@ -39,9 +39,9 @@ Labelling = Callable[[Sentence], Sequence[Target]]
 
 
 def read(path: Path, split: str, options: Options) -> Reading:
-    """The examples of a CoNLL-U file, labelled as `options.label` says (UPOS unless given).
+    """The examples of a CoNLL-U file, with the labels that `options.label` chooses (by default UPOS).
 
-    HEAD is checked where it is read: for `deprel`.
+    HEAD is checked only for `deprel`, which needs it.
     """
     unit, labelling = _labelling(options.label or "upos")
     sentences = read_sentences(path, COLUMNS, empty_nodes=options.empty_nodes)
@@ -49,9 +49,9 @@ def read(path: Path, split: str, options: Options) -> Reading:
 
 
 def read_sentences(path: Path, columns: int, *, empty_nodes: bool) -> Iterator[Sentence]:
-    """Every sentence of a file with that many columns; rows of multiword tokens are left out, since their words follow.
+    """All sentences of a file with that many columns; rows of multiword tokens are skipped, since their words follow.
 
-    Ids are compared with the only ones possible at each place, so none is ever parsed.
+    Each id is compared with the ids that are possible in its row, so that no id has to be parsed.
     """
     rows: list[Row] = []
     numbers: list[int] = []
@@ -86,13 +86,13 @@ def read_sentences(path: Path, columns: int, *, empty_nodes: bool) -> Iterator[S
 
 
 def _is_multiword(id_: str, start: int) -> bool:
-    """Whether the id is the range of a multiword token whose first word is `start`."""
+    """Whether the id is the range of a multiword token that begins with word `start`."""
     match = MULTIWORD.fullmatch(id_)
     return match is not None and start == int(match[1]) <= int(match[2])
 
 
 def _labelling(label: str) -> tuple[Unit, Labelling]:
-    """The unit and the function from sentence to examples that a label option stands for."""
+    """The unit of a label option, and the function that returns the examples of a sentence."""
     field, _, key = label.partition(":")
     match field, bool(key):
         case "upos", False:
@@ -123,7 +123,7 @@ def _values(sentence: Sentence, column: int, key: str) -> list[Target]:
 
 
 def _relations(sentence: Sentence) -> list[Target]:
-    """(head, dependent) and relation, over the basic tree: `root` has no head, an empty node no place in it."""
+    """(head, dependent) and relation in the basic tree; excludes `root`, which has no head, and empty nodes."""
     position = {row[ID]: i for i, row in enumerate(sentence.rows) if "." not in row[ID]}
     targets: list[Target] = []
     for i, row in enumerate(sentence.rows):

@@ -10,7 +10,7 @@ from closerlook.tasks.task import Annotated
 
 
 def read(path: Path, split: str, options: Options) -> Reading:
-    """The questions of a file, each with its fine label (default, say 'NUM:dist') or its coarse one ('NUM')."""
+    """The questions of a file, each with its fine label (default, such as 'NUM:dist') or its coarse label ('NUM')."""
     label = options.label or "fine"
     if label not in {"fine", "coarse"}:
         raise InputError(f"label {label!r} is unknown in TREC files; expected fine or coarse")
@@ -27,7 +27,7 @@ def read(path: Path, split: str, options: Options) -> Reading:
 
 
 def _decoded(data: bytes) -> str:
-    """The text, from UTF-8 or else Latin-1: the official train file holds a stray byte 0xf0 ('sister\\xf0city')."""
+    """The text, decoded as UTF-8, else Latin-1: the official train file has a wrong byte 0xf0 ('sister\\xf0city')."""
     try:
         return data.decode()
     except UnicodeDecodeError:
