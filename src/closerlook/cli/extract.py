@@ -39,8 +39,8 @@ def extract(
             "--task", "-t", help="Task: name (see `closerlook tasks`), file, folder, or hf:DATASET; may be repeated."
         ),
     ] = None,
-    split: Annotated[
-        list[str] | None, Option(help="Name of a split, or all; may be repeated. (default: train)")
+    splits: Annotated[
+        list[str] | None, Option("--splits", "--split", help="all, or names such as train,test. (default: train)")
     ] = None,
     layers: Annotated[
         str, Option(help="Layers: all, last, or numbers such as 0,2-4; layer 0 is the embedding output.")
