@@ -236,7 +236,7 @@ def _print(outcome: ClassifyOutcome) -> None:
     columns = ["label", "train points", "test points", "accuracy"]
     rows = [
         [
-            row["label"],
+            str(row["label"]),
             f"{row['train']:,}",
             f"{row['test']:,}",
             "" if row["accuracy"] is None else f"{row['accuracy']:.4f}",
@@ -249,7 +249,10 @@ def _print(outcome: ClassifyOutcome) -> None:
     confusions = _confusions(result)
     if confusions:
         columns = ["label", "predicted", "test points", "share of the label"]
-        rows = [[row["label"], row["predicted"], f"{row['points']:.1f}", f"{row['share']:.4f}"] for row in confusions]
+        rows = [
+            [str(row["label"]), str(row["predicted"]), f"{row['points']:.1f}", f"{row['share']:.4f}"]
+            for row in confusions
+        ]
         print_table("Largest confusions: mean over seeds", columns, rows, numbers=columns[2:])
 
 
