@@ -142,7 +142,9 @@ def test_a_directprobe_folder_brings_its_test_split_along(tmp_path: Path, capsys
 
 def test_one_layer_of_a_directprobe_folder_is_named_by_its_file(tmp_path: Path, capsys: Capsys) -> None:
     folder = directprobe_folder(tmp_path / "folder", (0, 3))
-    assert_refused(capsys, "embeddings/layers/train/0.txt, embeddings/layers/train/3.txt); ", "probe", folder)
+    assert_refused(
+        capsys, "embeddings/layers/train/0.txt, embeddings/layers/train/3.txt); choose a layer", "probe", folder
+    )
     found = answer(capsys, "probe", folder / "embeddings" / "layers" / "train" / "3.txt")
     assert (found["n_clusters"], found["n_test"], found["provenance"]["layer"]) == (3, 5, 3)
     assert found["radius"] == pytest.approx(4 * 2**0.5)

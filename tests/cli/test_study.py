@@ -98,9 +98,9 @@ def test_a_dry_run_says_what_it_would_cost_and_makes_nothing(
         "extract",
         "tune",
         "geometry",
-        "classify",
-        "compare",
-        "paths",
+        "classifier",
+        "comparison",
+        "centroids",
         "total cells",
         "memory of a cell",
     ):
