@@ -27,8 +27,12 @@ SHOWN_FOLDER = "/home/me"
 """The name that the tutorial shows for the folder it is run in."""
 
 BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
-IGNORED = re.compile(r"\d[\d,.]* (s|min|h|kB|MB|GB)\b|\b[0-9a-f]{12}\b|seconds +│.*|on the \d+ cores here")
-"""Output that depends on the machine: times, sizes in memory, fingerprints of fine-tuned weights, processor cores."""
+IGNORED = re.compile(
+    r"\d[\d,.]* (s|min|h|kB|MB|GB)\b|seconds +│.*|on the \d+ cores here"  # times, sizes in memory, processor cores
+    r"|\b[0-9a-f]{12}\b"  # fingerprints of weights
+    r"|[^│\n]*\(0\.\d\d\)[^│\n]*(?=│)|\b\d+ more\b"  # points that prove an overlap: one proof of many
+)
+"""Output that depends on the machine."""
 
 NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?(?:e-?\d+)?"
 TOKEN = re.compile(rf"{NUMBER}|[^\s\d\u2500-\u257f]+")  # without the frames of tables

@@ -33,6 +33,10 @@ def test_the_tutorial_prints_what_it_shows() -> None:
         ("│ seconds │ clustering 0.2 │", "│ seconds │ clustering 7.9 │"),
         ("┃ on the 2 cores here ┃", "┃ on the 16 cores here ┃"),
         ("┃ a ┃", "┃   a   ┃"),
+        (
+            "│ x │ 7: child (0.11), 9: │\n│   │ cook (0.04), 61 more │",
+            "│ x │ 7: child (0.12), 8: │\n│   │ hat (0.05), 9 more │",
+        ),
     ],
 )
 def test_rounding_and_the_machine_make_no_difference(runner: dict[str, Any], shown: str, printed: str) -> None:
