@@ -20,9 +20,8 @@ def anchors(page: Path) -> set[str]:
     for heading in HEADING.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
         words = re.sub(r"\[([^\]]*)\]\([^)]*\)|[`*]", r"\1", heading).lower()
         names.append(re.sub(r"[^\w\- ]", "", words).replace(" ", "-"))
-    return {
-        name if n == 0 else f"{name}-{n}" for position, name in enumerate(names) for n in [names[:position].count(name)]
-    }
+    counts = [names[:position].count(name) for position, name in enumerate(names)]
+    return {f"{name}-{n}" if n else name for name, n in zip(names, counts, strict=True)}
 
 
 def broken_links(page: Path) -> Iterator[str]:
