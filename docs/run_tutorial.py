@@ -80,9 +80,9 @@ FINE_TUNED = Tolerance(counts=0, relative=0.05, absolute=0.05, ignored=(IGNORED,
 """After fine-tuning, with the same random numbers. Noise of 1e-6 on the pretrained weights changes distances and
 correlations by less than 0.01, and moves a p-value by at most one of its steps of 1/24."""
 
-OTHER_RANDOM_NUMBERS = Tolerance(counts=3, relative=0.5, absolute=0.5, ignored=(IGNORED, NEARLY_TIED))
-"""After fine-tuning where torch draws different random numbers (without MKL), which is like another seed: over three
-seeds, distances differed by a third, correlations by 0.3, counts of clusters and of correct examples by two."""
+OTHER_RANDOM_NUMBERS = Tolerance(counts=2, relative=0.5, absolute=0.5, ignored=(IGNORED, NEARLY_TIED))
+"""After fine-tuning where torch draws different random numbers (without MKL), which is like another seed. Over three
+seeds, distances differed by a quarter, correlations by 0.3, and numbers of clusters before the end by one."""
 
 
 @dataclass(frozen=True)
