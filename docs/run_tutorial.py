@@ -27,23 +27,36 @@ SHOWN_FOLDER = "/home/me"
 """The name that the tutorial shows for the folder it is run in."""
 
 BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
-IGNORED = re.compile(r"\d[\d,.]* (s|min|h|kB|MB|GB)\b|\b[0-9a-f]{12}\b|seconds +│.*|on the \d+ cores here")
-"""Output that depends on the machine: times, sizes in memory, fingerprints of fine-tuned weights, processor cores."""
+IGNORED = re.compile(
+    r"\d[\d,.]* (s|min|h|kB|MB|GB)\b|seconds +│.*|on the \d+ cores here"  # times, sizes in memory, processor cores
+    r"|\b[0-9a-f]{12}\b"  # fingerprints of weights
+    r"|[^│\n]*\(0\.\d\d\)[^│\n]*(?=│)|\b\d+ more\b"  # points that prove an overlap: one proof of many
+)
+"""Output that depends on the machine."""
 
 NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?(?:e-?\d+)?"
 TOKEN = re.compile(rf"{NUMBER}|[^\s\d\u2500-\u257f]+")  # without the frames of tables
+
+
+NEARLY_TIED = re.compile(
+    r"\binterval:? -?[\d.]+ to -?[\d.]+"  # the interval of a correlation of six distances: anything from -1 to 1
+    r"|(?<=│ )\w+ +(?=│ +[\d.]+ │ +[\d.]+ │ +[\d.]+ │ +[\d.]+ │$)",  # the nearest label, of several equally distant
+    re.MULTILINE,
+)
+"""Output that fine-tuning leaves undecided."""
 
 
 @dataclass(frozen=True)
 class Tolerance:
     """How far a printed number may be from the one shown: one unit of the last digit shown, or more if this says so.
 
-    counts: absolute, for whole numbers. relative, absolute: for fractions.
+    counts: absolute, for whole numbers. relative, absolute: for fractions. ignored: output that is not compared.
     """
 
     counts: int
     relative: float
     absolute: float
+    ignored: tuple[re.Pattern[str], ...] = (IGNORED,)
 
     def allows(self, shown: str, printed: str) -> bool:
         """Whether two numbers are close enough."""
@@ -53,15 +66,23 @@ class Tolerance:
         last_digit = 10.0 ** -len(shown.partition(".")[2].partition("e")[0])
         return math.isclose(a, b, rel_tol=self.relative, abs_tol=max(self.absolute, 1.01 * last_digit))
 
+    def tokens(self, text: str) -> list[str]:
+        """The words and numbers to compare."""
+        for pattern in self.ignored:
+            text = pattern.sub("", text)
+        return TOKEN.findall(text)
+
 
 PRETRAINED = Tolerance(counts=0, relative=0.001, absolute=0.0)
 """For vectors of given weights: processors differ in the seventh digit, so the digits shown differ by rounding only."""
 
-FINE_TUNED = Tolerance(counts=1, relative=0.05, absolute=0.02)
-"""After fine-tuning on a processor for which torch draws the same random numbers."""
+FINE_TUNED = Tolerance(counts=0, relative=0.05, absolute=0.05, ignored=(IGNORED, NEARLY_TIED))
+"""After fine-tuning, with the same random numbers. Noise of 1e-6 on the pretrained weights changes distances and
+correlations by less than 0.01, and moves a p-value by at most one of its steps of 1/24."""
 
-OTHER_RANDOM_NUMBERS = Tolerance(counts=3, relative=0.5, absolute=0.3)
-"""After fine-tuning where torch draws other random numbers (without MKL): another dropout, as with another seed."""
+OTHER_RANDOM_NUMBERS = Tolerance(counts=2, relative=0.5, absolute=0.5, ignored=(IGNORED, NEARLY_TIED))
+"""After fine-tuning where torch draws different random numbers (without MKL), which is like another seed. Over three
+seeds, distances differed by a quarter, correlations by 0.3, and numbers of clusters before the end by one."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +140,7 @@ def tolerances(steps: list[Step], *, same_random_numbers: bool) -> list[Toleranc
 
 def difference(shown: str, printed: str, tolerance: Tolerance = PRETRAINED) -> str | None:
     """The first word or number that differs by more than the tolerance, or None."""
-    tokens = [TOKEN.findall(IGNORED.sub("", text)) for text in (shown, printed)]
-    for expected, actual in zip_longest(*tokens, fillvalue=""):
+    for expected, actual in zip_longest(tolerance.tokens(shown), tolerance.tokens(printed), fillvalue=""):
         are_numbers = re.fullmatch(NUMBER, expected) and re.fullmatch(NUMBER, actual)
         if not (tolerance.allows(expected, actual) if are_numbers else expected == actual):
             return f"{expected or 'nothing'!r} is shown, {actual or 'nothing'!r} is printed"
