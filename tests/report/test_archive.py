@@ -44,3 +44,18 @@ def test_the_study_itself_is_not_overwritten(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is the study itself"):
         archive(folder, folder)
     assert (folder / "results.parquet").read_bytes() == before
+
+
+def test_the_last_layer_is_the_highest_one_measured_not_the_depth_of_the_encoder(tmp_path: Path) -> None:
+    """A study with `layers: [1]` of two: rows of the fine-tuning's own head are at layer 2."""
+    table = made_up(layers=(1,))
+    head = table[(table.measure == "accuracy") & table["is_final"]].assign(measure="head_accuracy", layer=2)
+    table = pd.concat([table, head], ignore_index=True)
+    kept = shown(table)
+    for measure in ("label_distance", "minimum_distance", "label_clusters", "blocked_merge"):
+        assert len(kept[kept.measure == measure]) > 0, measure
+    whole = write_study(tmp_path / "whole", table)
+    archive(whole, tmp_path / "kept")
+    names = [[figure.kind for figure in draw(load_study(folder))] for folder in (whole, tmp_path / "kept")]
+    assert names[0] == names[1]
+    assert {"distances", "heat"} <= set(names[0])

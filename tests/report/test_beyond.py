@@ -232,6 +232,17 @@ def test_surely_moved_labels_are_counted_beside_all(results: Results) -> None:
     assert table.shown()[0][-4:] == ["3", "0", "2", "0"]
 
 
+def test_the_note_of_the_distances_explains_which_changes_are_significant(results: Results) -> None:
+    assert "after Holm's correction" in probing.distance_table(results).note
+    assert "Holm" not in probing.distance_table(index_results(golden())).note
+
+
+def test_a_null_alone_is_enough_for_the_table_of_similarities() -> None:
+    table = golden_beyond()
+    table = table[~table.measure.str.contains("_seed|_random|_encoder")]
+    assert chance.similarity_table(index_results(table)).shown()[0][3:5] == ["0.80 [0.70, 0.84]", "0.02 ± 0.15"]
+
+
 # ---- the shape ----
 
 

@@ -212,6 +212,9 @@ def test_the_drill_down_shows_words_in_their_sentences(chromium: Any, pages: Pag
     assert refusal.query_selector("mark").inner_text() == "of"
     here.page.fill("#drill input", "nothing like it")
     assert here.page.query_selector("#drill .refusals details") is None
+    for name in ("blocker_size", "weight", "decided", "word"):  # names of entries in the data, not words of a text
+        here.page.fill("#drill input", name)
+        assert here.page.query_selector("#drill .refusals details") is None, name
     here.page.fill("#drill input", "TEA")
     assert here.page.query_selector("#drill .refusals details") is not None
     assert here.problems == []

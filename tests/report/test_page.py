@@ -139,6 +139,15 @@ def test_parts_beyond_the_paper_are_there_where_they_were_measured() -> None:
     assert not any(title in text_of(golden()) for title in titles)
 
 
+def test_only_remarks_about_exceptions_are_marked_not_names_that_contain_the_word(tmp_path: Path) -> None:
+    labels = {"exception handling": ["exception", "b", "c"]}
+    page = page_of(tmp_path / "names", made_up(["exception-bert"], labels, wider=True), MANIFEST)
+    classes = [attributes.get("class") or "" for _, attributes in page.tags]
+    assert not any("exception" in one.split() for one in classes)
+    golden_page = page_of(tmp_path / "golden", golden())  # ps-role loses accuracy
+    assert sum("exception" in (attributes.get("class") or "").split() for _, attributes in golden_page.tags) == 1
+
+
 def test_one_seed_is_said_where_intervals_over_examples_are_known() -> None:
     text = text_of(made_up(wider=True))
     assert "Every fine-tuning was run with one seed" in text

@@ -1,5 +1,6 @@
 """The numbers in every table, worked out by hand from golden.csv."""
 
+import pandas as pd
 import pytest
 
 from closerlook.report import facts, probing, published
@@ -116,6 +117,16 @@ def test_the_cross_task_table_of_bert_base_meets_table_5() -> None:
     ]
 
 
+def test_labels_that_moved_are_averaged_over_seeds_in_both_cross_task_tables() -> None:
+    table = golden().assign(encoder="google-bert/bert-base-uncased")
+    second = table[(table.tuned_on == "ps-role") & (table.task == "ps-fxn")].assign(seed=1)
+    second.loc[second.measure == "n_labels_increased", "value"] = 3.0
+    results = index_results(pd.concat([table, second]))
+    ours = next(row for row in shown(published.published_cross(results)) if row[2] == "ps-role")
+    assert ours[3] == "2.50"
+    assert next(row for row in shown(probing.cross_table(results)) if row[2] == "ps-role")[4] == "2.50"
+
+
 def test_the_published_table_differs_from_itself_by_nothing() -> None:
     table = published.published_accuracy(index_results(paper_table()))
     assert len(table.rows) == 50
@@ -206,6 +217,21 @@ def test_tasks_with_labels_and_examples_of_each_split() -> None:
     assert shown(table) == [
         ["animals", "token", "3", "30", "4", "9"],
         ["colours", "–", "4", "40", "–", "–"],  # which the manifest does not name
+    ]
+
+
+def test_splits_are_in_the_order_train_dev_test_then_others_by_name() -> None:
+    examples = {"test": 9, "zoo": 1, "extra": 2, "train": 30, "dev": 4}
+    table = facts.tasks_table(index_results(made_up(), {"tasks": {"animals": {"examples": examples}}}))
+    assert [column.title for column in table.columns if column.group == "examples"] == [
+        *("train", "dev", "test", "extra", "zoo")
+    ]
+    dev = made_up()
+    dev = pd.concat([dev, dev[dev.measure == "n_points"].assign(split="dev")])
+    dev = pd.concat([dev[dev.split != "train"], dev[dev.split == "train"]])
+    assert [column.title for column in facts.tasks_table(index_results(dev)).columns if column.group] == [
+        "train",
+        "dev",
     ]
 
 

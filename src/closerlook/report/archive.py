@@ -12,6 +12,7 @@ from closerlook.errors import InputError
 from closerlook.report.writing import write_report
 from closerlook.representations.atomic import atomic_write
 from closerlook.study.cells import PRETRAINED
+from closerlook.study.readings import measured_layers
 from closerlook.study.results import MANIFEST, TABLE, load_results
 
 if TYPE_CHECKING:
@@ -73,7 +74,8 @@ def archive(folder: str | Path, to: str | Path) -> Path:
 
 def shown(table: pd.DataFrame) -> pd.DataFrame:
     """The rows of a study's table that its page is made of."""
-    top = table.layer == table.groupby("encoder").layer.transform("max")
+    last = {encoder: layers[-1] for encoder, layers in measured_layers(table).items()}
+    top = table.layer == table.encoder.map(last)
     end = (table.split == "train") & (table["is_final"] | (table.tuned_on == PRETRAINED) | (table.step == 0))
     kept = table[
         ~table.measure.isin(UNSHOWN)

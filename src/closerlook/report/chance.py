@@ -46,7 +46,7 @@ SIMILARITY_NOTE = (
 
 
 def _has_baselines(results: Results) -> bool:
-    names = (f"null_train_{results.compared}", "seed", "random", "encoder")
+    names = (f"null_mean_train_{results.compared}", "seed", "random", "encoder")
     return any(len(results.of(f"similarity_{name}")) for name in names)
 
 

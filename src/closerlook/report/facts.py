@@ -90,9 +90,8 @@ def weights_of(results: Results, encoder: str) -> str:
 def tasks_table(results: Results) -> Table:
     """The tasks, with labels and examples."""
     told = results.manifest.get("tasks", {})
-    splits = list(dict.fromkeys(split for one in told.values() for split in one.get("examples", {}))) or _splits(
-        results
-    )
+    named = {split for task in told.values() for split in task.get("examples", {})}
+    splits = sorted(named or {str(split) for split in results.of("n_points").split}, key=split_order)
     rows: list[tuple[Value, ...]] = []
     for task in results.tasks:
         one = results.told("tasks", task)
@@ -104,9 +103,12 @@ def tasks_table(results: Results) -> Table:
     return Table("tasks", "Tasks", "", columns, tuple(rows)).without_empty()
 
 
-def _splits(results: Results) -> list[str]:
-    rows = results.of("n_points")
-    return sorted({str(split) for split in rows.split}, key=lambda split: (split != "train", split))
+SPLITS = ("train", "dev", "test")
+
+
+def split_order(split: str) -> tuple[int, str]:
+    """The key that sorts splits: train, dev, test, then others by name."""
+    return SPLITS.index(split) if split in SPLITS else len(SPLITS), split
 
 
 def _points(results: Results, task: str, split: str, measure: str = "n_points") -> int | None:

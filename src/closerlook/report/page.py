@@ -15,6 +15,7 @@ from closerlook.report.labels import labels_table
 from closerlook.report.tables import (
     Column,
     Measured,
+    Remark,
     Table,
     Term,
     Value,
@@ -157,6 +158,7 @@ def render(template: str, **values: Any) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= {"cell": show_cell, "spread": spread, "chance": chance, "script_json": script_json}
+    environment.tests["exception"] = lambda value: isinstance(value, Remark) and value.is_exception
     style, script, charts = _asset("page.css"), safe_script(_asset("page.js")), runtime()
     policy = (
         f"default-src 'none'; script-src {script_hash(charts)} {script_hash(script)}; style-src 'unsafe-inline'; "

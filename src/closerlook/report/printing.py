@@ -9,7 +9,7 @@ from typing import Literal
 
 from closerlook.report import beyond, facts, probing, published
 from closerlook.report.labels import labels_table
-from closerlook.report.tables import Measured, Table, Term, Value
+from closerlook.report.tables import Measured, Remark, Table, Term, Value
 from closerlook.study.findings import judge_results
 from closerlook.study.readings import Results
 
@@ -130,4 +130,6 @@ def _part(value: Value, part: str) -> object:
         return getattr(value, part or "value")
     if isinstance(value, Term):
         return getattr(value, part or "name")
+    if isinstance(value, Remark):
+        return value.text
     return None if part else value

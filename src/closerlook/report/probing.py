@@ -6,7 +6,17 @@ from dataclasses import replace
 from itertools import groupby
 
 from closerlook.report.ends import Ends, beside_chance, chances, ends, mean_of, tuned
-from closerlook.report.tables import MISSING, Column, Measured, Table, Value, difference, over_seeds, show_number
+from closerlook.report.tables import (
+    MISSING,
+    Column,
+    Measured,
+    Remark,
+    Table,
+    Value,
+    difference,
+    over_seeds,
+    show_number,
+)
 from closerlook.study.findings import SIGNIFICANCE, Finding, loses_accuracy, moved_labels, relation, similarity_by_layer
 from closerlook.study.readings import Results, Run
 
@@ -123,7 +133,7 @@ def accuracy_table(results: Results) -> Table:
         if not any((*accuracy, *alike)):
             continue
         n = results.before("accuracy", encoder, task)
-        remark = "; ".join(_remarks(results, encoder, task, alike))
+        remark = _remark(results, encoder, task, alike)
         rows.append(
             (
                 encoder,
@@ -155,7 +165,8 @@ def accuracy_table(results: Results) -> Table:
     return Table("accuracy", "Accuracy and train–test similarity", note, columns, tuple(rows)).without_empty()
 
 
-def _remarks(results: Results, encoder: str, task: str, alike: Ends) -> list[str]:
+def _remark(results: Results, encoder: str, task: str, alike: Ends) -> Remark:
+    """What is special about an encoder on a task; an exception from finding 1 is marked."""
     remarks = []
     runs = tuned(results, encoder, task)
     harmed = sum(loses_accuracy(results, run) for run in runs)
@@ -164,13 +175,14 @@ def _remarks(results: Results, encoder: str, task: str, alike: Ends) -> list[str
     change = difference(*alike)
     if change is not None and change >= 0:
         remarks.append("exception: similarity does not fall")
+    is_exception = bool(remarks)
     apart = [results.before(f"similarity_both_separable_train_{results.compared}", encoder, task)]
     apart += [results.after(f"similarity_both_separable_train_{results.compared}", run) for run in runs]
     if any(one is not None and one.value == 0 for one in apart):
         remarks.append("a space is not linearly separable")
     if not runs:
         remarks.append("not fine-tuned")
-    return remarks
+    return Remark("; ".join(remarks), is_exception)
 
 
 # ---- finding 2 ----
@@ -261,7 +273,7 @@ def distance_table(results: Results) -> Table:
                 difference(*raw),
                 *relative,
                 difference(*relative),
-                *_moved(results, tuned(results, encoder, task)),
+                *moved(results, tuned(results, encoder, task)),
                 *_surely(results, tuned(results, encoder, task)),
             )
         )
@@ -275,13 +287,13 @@ def distance_table(results: Results) -> Table:
     note = (
         "The distance of a label's clusters to the nearest other label, the mean over labels, on train at the last "
         "layer, with its 95% interval over examples where that was measured. Raw distances grow with the length of the "
-        f"vectors; RMS radii do not. {SURELY if len(results.of('labels_surely_increased')) else ''} "
+        f"vectors; RMS radii do not. {SURELY if len(results.of('n_labels_significantly_increased')) else ''} "
         + chance_note(results, similarity=False)
     ).strip()
     return Table("distances", "How far labels lie apart", note, columns, tuple(rows)).without_empty()
 
 
-def _moved(results: Results, runs: list[Run]) -> tuple[Value, Value]:
+def moved(results: Results, runs: list[Run]) -> tuple[Value, Value]:
     """Labels that moved away from, and closer to, their nearest one; the mean over seeds."""
     counts = [found for run in runs if (found := moved_labels(results, run)) is not None]
     if not counts:
@@ -320,7 +332,7 @@ def cross_table(results: Results) -> Table:
             runs = tuned(results, encoder, task, on)
             if runs:
                 kind = "own" if on == task else relation(results, on, task) or "other"
-                rows.append((encoder, task, on, kind, *_moved(results, runs), *_changes(results, runs)))
+                rows.append((encoder, task, on, kind, *moved(results, runs), *_changes(results, runs)))
     columns = (
         *(Column(title, left=True) for title in ("encoder", "probed on", "fine-tuned on", "relation")),
         *(Column(title, "labels") for title in ("farther", "closer")),

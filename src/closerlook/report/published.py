@@ -8,9 +8,8 @@ from importlib import resources
 
 from closerlook.report.ends import ends, tuned
 from closerlook.report.facts import weights_of
-from closerlook.report.probing import best_sizes
+from closerlook.report.probing import best_sizes, moved
 from closerlook.report.tables import Column, Measured, Table, Value, over_seeds
-from closerlook.study.findings import moved_labels
 from closerlook.study.readings import Results
 
 ENCODERS = {
@@ -128,14 +127,14 @@ def published_cross(results: Results) -> Table:
             if task not in results.tasks or (on and not runs):
                 continue
             change = over_seeds([results.after("mean_minimum_distance_change", run) for run in runs])
-            counts = next((found for run in runs if (found := moved_labels(results, run)) is not None), None)
+            farther, _ = moved(results, runs)
             ends_there = [results.after("accuracy", run) for run in runs]
             accuracy = over_seeds(ends_there or [results.before("accuracy", encoder, task)])
             ours, theirs = accuracy and accuracy.scaled(100), _number(line["accuracy"])
             published = _number(line["mean_min_distance_change"])
             rows.append(
                 (
-                    *(encoder, task, on or "not fine-tuned", counts[0] if counts else None),
+                    *(encoder, task, on or "not fine-tuned", farther),
                     int(line["labels_increased"]) if line["labels_increased"] else None,
                     *(change, published, _minus(change, published), ours, theirs, _minus(ours, theirs)),
                     named_weights(results, encoder),

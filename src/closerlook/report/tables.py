@@ -47,7 +47,18 @@ class Term:
     meaning: str
 
 
-Value = str | int | float | bool | Measured | Term | None
+@dataclass(frozen=True)
+class Remark:
+    """A remark about a row; is_exception: whether it says that the row contradicts the finding the table is about."""
+
+    text: str
+    is_exception: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.text)
+
+
+Value = str | int | float | bool | Measured | Term | Remark | None
 
 
 @dataclass(frozen=True)
@@ -86,13 +97,17 @@ class Table:
 
     def without_empty(self) -> Table:
         """The same without columns in which nothing stands."""
-        filled = [at for at in range(len(self.columns)) if any(row[at] not in (None, "") for row in self.rows)]
+        filled = [at for at in range(len(self.columns)) if any(_is_filled(row[at]) for row in self.rows)]
         rows = tuple(tuple(row[at] for at in filled) for row in self.rows)
         return Table(self.name, self.title, self.note, tuple(self.columns[at] for at in filled), rows)
 
     def titles(self) -> list[str]:
         """The columns' titles with those over them: 'accuracy, % before'."""
         return [f"{column.group} {column.title}".strip() for column in self.columns]
+
+
+def _is_filled(value: Value) -> bool:
+    return bool(value) if isinstance(value, Remark) else value not in (None, "")
 
 
 def show_value(value: Value, column: Column) -> str:
@@ -109,6 +124,8 @@ def show_value(value: Value, column: Column) -> str:
         return "yes" if value else "no"
     if isinstance(value, str):
         return value
+    if isinstance(value, Remark):
+        return value.text
     if isinstance(value, Term):
         return f"{value.name}: {value.meaning}"
     if isinstance(value, Measured):

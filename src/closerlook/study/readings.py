@@ -167,10 +167,7 @@ def index_results(table: pd.DataFrame, manifest: dict[str, Any] | None = None) -
     table = table.assign(**{name: table[name].astype(object).where(table[name].notna(), "") for name in TEXTS})
     parts: dict[str, pd.DataFrame] = {str(name): part for name, part in table.groupby("measure", sort=False)}
     measured = table[table.measure.isin(AT_LAYERS)]
-    layers = {
-        str(encoder): tuple(sorted(int(layer) for layer in part.layer.unique()))
-        for encoder, part in measured.groupby("encoder", sort=False)
-    }
+    layers = measured_layers(table)
     splits = [str(split) for split in pd.unique(table.split) if split not in {"", "train"}]
     encoders = _ordered(table.encoder, _named(told.get("encoders", {})), layers)
     tasks = _ordered(pd.concat([table.task, table.tuned_on]), _named(told.get("tasks", {})))
@@ -186,6 +183,18 @@ def index_results(table: pd.DataFrame, manifest: dict[str, Any] | None = None) -
         measurements=len(table),
         name=str(told.get("study") or (table.study.iloc[0] if len(table) else "study")),
     )
+
+
+def measured_layers(table: pd.DataFrame) -> dict[str, tuple[int, ...]]:
+    """The layers of each encoder at which spaces were measured, in ascending order.
+
+    Rows of a fine-tuning's own head do not count: they are at the encoder's full depth, whatever layers were measured.
+    """
+    measured = table[table.measure.isin(AT_LAYERS)]
+    return {
+        str(encoder): tuple(sorted(int(layer) for layer in part.layer.unique()))
+        for encoder, part in measured.groupby("encoder", sort=False)
+    }
 
 
 def _runs(measured: pd.DataFrame, encoders: tuple[str, ...], tasks: tuple[str, ...]) -> tuple[Run, ...]:

@@ -259,13 +259,19 @@
     drill.append(make("div", { class: "picks" }, make("label", { class: "pick" }, "space ", select), make("label", { class: "pick" }, "search ", search)), status, list);
     const show = () => {
       const space = spaces[Number(select.value)], wanted = search.value.trim().toLowerCase();
-      const found = space.refusals.filter((one) => !wanted || JSON.stringify(one).toLowerCase().includes(wanted));
+      const found = space.refusals.filter((one) => !wanted || searched(one).some((text) => text.toLowerCase().includes(wanted)));
       status.textContent = `${space.clusters} clusters of ${space.labels} labels. Shown: ${found.length} of the ${space.refusals.length} pairs kept here, of the largest clusters that stay apart.`;
       list.replaceChildren(...found.map(refusal));
     };
     select.addEventListener("change", show);
     search.addEventListener("input", show);
     show();
+  }
+
+  /** The texts of a blocked merge that a search looks through: its labels, and the words and texts of its points. */
+  function searched(one) {
+    const texts = [...(one.points || []), ...(one.blocker_points || [])].flatMap((point) => [point.word, point.text]);
+    return [one.label, one.other, ...texts].filter((text) => typeof text === "string");
   }
 
   function points(n) { return `${n.toLocaleString("en")} point${n === 1 ? "" : "s"}`; }
