@@ -2,38 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+import re
 
-Rows = Literal["space", "label", "label pair", "probe size", "merge"]
-"""What one row of a measure is about: a whole space, a label, two labels, a size of probe, or a blocked merge."""
+from closerlook.errors import InputError
+from closerlook.study.kinds import MEASURES
+from closerlook.study.measure import Archive, Measure, Rows
 
-Archive = Literal["all", "last layer", "ends of last layer", "none"]
-"""Which rows an archived table keeps: all; those of the last layer; of these, only before and after; none."""
+__all__ = ["COMPARISONS", "MEASURES", "Archive", "Measure", "Rows", "find", "measure", "split_name"]
+
+COMPARISONS = re.compile(r"(?P<name>\w+?)_(?P<comparison>train_\w+|original|seed|random|encoder)")
+"""The name in the table of a measure that compares two spaces: the measure's own name, then what was compared."""
 
 
-@dataclass(frozen=True)
-class Measure:
-    """One measure: its name in the table and everything that readers of the table must know about it.
+def split_name(name: str) -> tuple[str, str]:
+    """A measure's own name, and what was compared; the second is empty for a measure of one space.
 
-    title: its name on the page. meaning: one line for a reader who does not know it. digits: decimals shown. scale: the
-    factor from the table to the page (100 for percentages). group: the part of the shape table it is shown in; empty:
-    not there. rows: what one row is about. on_test: whether it belongs to the split it was tested on rather than to
-    train. compares: whether it compares two spaces, so that its name in the table ends in what was compared
-    (similarity_train_test). training_only: of those, whether it makes sense only between two points of one training and
-    keeps its plain name. null: the measure that repeats it with shuffled labels, where that has a name of its own.
-    archive: which rows an archive keeps.
+    >>> split_name("similarity_p_value_train_test"), split_name("accuracy")
+    (('similarity_p_value', 'train_test'), ('accuracy', ''))
     """
+    if name in MEASURES:
+        return name, ""
+    match = COMPARISONS.fullmatch(name)
+    if match and match["name"] in MEASURES and MEASURES[match["name"]].compares:
+        return match["name"], match["comparison"]
+    return name, ""
 
-    name: str
-    title: str
-    meaning: str
-    digits: int = 2
-    scale: float = 1.0
-    group: str = ""
-    rows: Rows = "space"
-    on_test: bool = False
-    compares: bool = False
-    training_only: bool = False
-    null: str = ""
-    archive: Archive = "all"
+
+def find(name: str) -> Measure | None:
+    """The measure with that name in the table; None if there is none."""
+    return MEASURES.get(split_name(name)[0])
+
+
+def measure(name: str) -> Measure:
+    """The measure with that name in the table; what was compared may follow its own name.
+
+    >>> measure("cka_original").title, measure("accuracy").on_test
+    ('CKA', True)
+    """
+    known = find(name)
+    if known is None:
+        raise InputError(f"measure {name!r} is unknown; expected one of closerlook.study.registry.MEASURES")
+    return known

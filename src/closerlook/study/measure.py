@@ -1,0 +1,39 @@
+"""`Measure`: what readers of a study's table must know about one measure. `registry` lists all measures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Rows = Literal["space", "label", "label pair", "probe size", "merge"]
+"""What one row of a measure is about: a whole space, a label, two labels, a size of probe, or a blocked merge."""
+
+Archive = Literal["all", "last layer", "ends of last layer", "none"]
+"""Which rows an archived table keeps: all; those of the last layer; of these, only before and after; none."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One measure: its name in the table and everything that readers of the table must know about it.
+
+    title: its name on the page. meaning: one line for a reader who does not know it. digits: decimals shown. scale: the
+    factor from the table to the page (100 for percentages). group: the part of the shape table it is shown in; empty:
+    not there. rows: what one row is about. on_test: whether it belongs to the split it was tested on rather than to
+    train. compares: whether it compares two spaces, so that its name in the table ends in what was compared
+    (similarity_train_test). training_only: of those, whether it makes sense only between two points of one training and
+    keeps its plain name. null: the measure whose _null_mean and _null_sd repeat it with shuffled labels, where that is
+    not this measure itself. archive: which rows an archive keeps.
+    """
+
+    name: str
+    title: str
+    meaning: str
+    digits: int = 2
+    scale: float = 1.0
+    group: str = ""
+    rows: Rows = "space"
+    on_test: bool = False
+    compares: bool = False
+    training_only: bool = False
+    null: str = ""
+    archive: Archive = "all"

@@ -1,0 +1,46 @@
+"""Every measure is registered once, with what its readers need."""
+
+import pytest
+
+from closerlook.errors import InputError
+from closerlook.study.registry import MEASURES, find, measure, split_name
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("similarity_train_test", ("similarity", "train_test")),
+        ("similarity_train_dev_2", ("similarity", "train_dev_2")),
+        ("similarity_p_value_train_test", ("similarity_p_value", "train_test")),
+        ("similarity_null_mean_encoder", ("similarity_null_mean", "encoder")),
+        ("shared_neighbours_random", ("shared_neighbours", "random")),
+        ("minimum_distance_change", ("minimum_distance_change", "")),
+        ("separable_pairs_null_mean", ("separable_pairs_null_mean", "")),
+        ("accuracy_original", ("accuracy_original", "")),  # it compares nothing
+    ],
+)
+def test_a_name_in_the_table_is_a_measure_and_what_was_compared(name: str, parts: tuple[str, str]) -> None:
+    assert split_name(name) == parts
+
+
+def test_an_unknown_measure_is_refused() -> None:
+    assert find("accuracy_original") is None
+    with pytest.raises(InputError, match="measure 'accuracies' is unknown; expected one of "):
+        measure("accuracies")
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_a_measure_says_what_it_is_in_one_line(name: str) -> None:
+    entry = MEASURES[name]
+    assert entry.name == name
+    assert entry.title
+    assert 10 < len(entry.meaning) < 200
+    assert "\n" not in entry.meaning
+    assert entry.compares or not entry.training_only
+    if entry.null:
+        assert {f"{entry.null}_null_mean", f"{entry.null}_null_sd"} <= set(MEASURES)
+
+
+def test_titles_are_distinct() -> None:
+    titles = [entry.title for entry in MEASURES.values() if not entry.name.endswith("n_over_2d")]
+    assert len(set(titles)) == len(titles)
