@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from closerlook.study.engines import Engine, Here, Processes
-from closerlook.study.opening import resolve_plan
+from closerlook.study.execution import read_result
 from closerlook.study.plan import Plan, make_plan
-from closerlook.study.run import StudyState, study_lock, work_through
-from closerlook.study.work import read_result
+from closerlook.study.resolving import resolve_plan
+from closerlook.study.runner import StudyState, study_lock, work_through
 
 
 def main() -> None:

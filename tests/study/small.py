@@ -10,8 +10,8 @@ import pandas as pd
 import yaml
 
 from closerlook.study.cells import ResolvedPlan
-from closerlook.study.opening import resolve_plan
 from closerlook.study.plan import Plan, make_plan
+from closerlook.study.resolving import resolve_plan
 from closerlook.tasks import load_task
 from closerlook.tasks.task import Task
 

@@ -10,11 +10,11 @@ import pytest
 
 from closerlook.study.cells import Cell, Kind, ResolvedPlan, tune_cell
 from closerlook.study.estimate import Costs, estimate_cell
-from closerlook.study.foresight import _imagined, foresee, foresee_run, planned_steps
+from closerlook.study.execution import read_result
+from closerlook.study.forecasting import _imagined, foresee, foresee_run, planned_steps
 from closerlook.study.graph import Graph, add_run, expand
-from closerlook.study.opening import resolve_plan
+from closerlook.study.resolving import resolve_plan
 from closerlook.study.study import CompletedStudy, forecast
-from closerlook.study.work import read_result
 from tests.study.small import small_plan, write_tasks
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from closerlook.errors import WorkError
 from closerlook.study.engines import open_engine
+from closerlook.study.execution import read_result
 from closerlook.study.results import load_results
 from closerlook.study.study import CompletedStudy, run_study
-from closerlook.study.work import read_result
 from tests.study.processes import dask_cluster, finish
 from tests.study.small import begun, small_plan, values, write_plan
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from closerlook.errors import InputError
 from closerlook.probes.grid import GRID
-from closerlook.study.opening import resolve_plan, resolve_source
 from closerlook.study.plan import PRESETS, Plan, PlanError, make_plan, read_plan
+from closerlook.study.resolving import resolve_plan, resolve_source
 from tests.study.small import small_plan
 
 LEAST: dict[str, Any] = {"encoders": "bert-tiny", "tasks": "toy-question"}

@@ -1,9 +1,14 @@
 """Every measure is registered once, with what its readers need."""
 
+from pathlib import Path
+
 import pytest
 
 from closerlook.errors import InputError
-from closerlook.study.registry import MEASURES, find, measure, split_name
+from closerlook.study.cells import Placement, Position, ResolvedPlan
+from closerlook.study.registry import MEASURES, Measure, find, measure, split_name
+from closerlook.study.results import _placed
+from tests.study.small import opened, small_plan
 
 
 @pytest.mark.parametrize(
@@ -44,3 +49,21 @@ def test_a_measure_says_what_it_is_in_one_line(name: str) -> None:
 def test_titles_are_distinct() -> None:
     titles = [entry.title for entry in MEASURES.values() if not entry.name.endswith("n_over_2d")]
     assert len(set(titles)) == len(titles)
+
+
+def placed(study: ResolvedPlan, comparison: str, *names: str) -> list[str]:
+    """The names in the table of a comparison's measures."""
+    place = Position("bert-tiny", "words", 0, 4, 2.0, 2, "words", "train", is_final=True, weights="")
+    result = {"key": "", "version": "", "rows": [{"measure": name, "value": 1.0} for name in names]}
+    return [row["measure"] for row in _placed(study, Placement("", place, comparison), result)]
+
+
+def test_measures_of_a_training_are_kept_where_the_start_is_compared(
+    tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = opened(small_plan(tasks), tmp_path)
+    moved = Measure("n_labels_moved", "labels that moved", "number of labels that moved", compares=True)
+    monkeypatch.setitem(MEASURES, moved.name, moved)
+    names = ("similarity", "n_labels_increased", "n_labels_moved")
+    assert placed(study, "original", *names) == ["similarity_original", "n_labels_increased", "n_labels_moved_original"]
+    assert placed(study, "seed", *names) == ["similarity_seed", "n_labels_moved_seed"]

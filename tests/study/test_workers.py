@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from closerlook.errors import InputError, WorkError
-from closerlook.study import engines, measures, run
+from closerlook.study import engines, measures, runner
 from closerlook.study.cells import Cell
 from closerlook.study.engines import Here, Processes, open_engine
-from closerlook.study.run import StudyState, study_lock, work_through
+from closerlook.study.execution import Outcome, attempt
+from closerlook.study.runner import StudyState, study_lock, work_through
 from closerlook.study.study import run_study
-from closerlook.study.work import Outcome, attempt
 from tests.study.small import opened, small_plan
 
 
@@ -122,7 +122,7 @@ def test_a_folder_that_workers_do_not_share_is_noticed(
             future.set_result(Outcome(seconds=1.0))
             return future
 
-    monkeypatch.setattr(run, "PATIENCE", 0.1)
+    monkeypatch.setattr(runner, "PATIENCE", 0.1)
     out = tmp_path / "out"
     with (
         study_lock(out),

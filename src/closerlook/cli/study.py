@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from closerlook.study.cells import ResolvedPlan
-    from closerlook.study.run import ProgressCallback, StudyState
+    from closerlook.study.runner import ProgressCallback, StudyState
     from closerlook.study.study import CompletedStudy
 
 EXAMPLE = "Example: closerlook study plan.yaml --out my-study --workers 4"

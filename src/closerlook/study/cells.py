@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from closerlook.encoders.source import EncoderInfo, Source
-from closerlook.representations.extract import choose_layers
 from closerlook.representations.store import content_key
+from closerlook.study.layers import layers_of
 from closerlook.study.plan import Plan
 from closerlook.tasks.catalogue import DATA
 from closerlook.tasks.task import Task
@@ -155,14 +155,6 @@ def opened_as(study: ResolvedPlan, tasks: Iterable[str]) -> dict[str, str]:
 def dtype_of(plan: Plan) -> str:
     """The precision of encoders as they came: that of their fine-tuning, where there is one."""
     return "auto" if plan.tuning is None else "float32"
-
-
-def layers_of(plan: Plan, source: Source, info: EncoderInfo, *, ends: bool) -> list[int]:
-    """The layers looked at: at the start and the end of a fine-tuning, or in between."""
-    between = set(choose_layers(plan.snapshot_layers, info.layers, source.name))
-    if not ends:
-        return sorted(between)
-    return sorted(between | set(choose_layers(plan.layers, info.layers, source.name)))
 
 
 # ---- names ----

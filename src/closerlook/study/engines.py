@@ -18,7 +18,7 @@ import psutil
 from closerlook.errors import InputError, WorkError
 from closerlook.geometry.kernels import count_threads
 from closerlook.study.cells import Cell
-from closerlook.study.work import Outcome, attempt
+from closerlook.study.execution import Outcome, attempt
 from closerlook.version import __version__
 
 SPARE = 0.8

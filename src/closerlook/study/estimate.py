@@ -9,8 +9,9 @@ from typing import Any
 
 from closerlook.encoders.source import EncoderInfo
 from closerlook.representations.targets import VECTORS_PER_EXAMPLE
-from closerlook.study.cells import Cell, ResolvedPlan, layers_of
-from closerlook.study.foresight import planned_steps
+from closerlook.study.cells import Cell, ResolvedPlan
+from closerlook.study.forecasting import planned_steps
+from closerlook.study.layers import layers_of
 from closerlook.tasks.task import Task
 
 BASE_BYTES = 400_000_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations, product
 from typing import Any
 
@@ -19,21 +19,19 @@ from closerlook.study.cells import (
     encoder_name,
     extract_cell,
     how_of,
-    layers_of,
     opened_as,
     resolved_dtype,
     task_name,
     titled,
     tune_cell,
 )
+from closerlook.study.layers import last_layer, layers_of
 from closerlook.study.plan import Layers
+from closerlook.study.runs import Run
 from closerlook.tuning.tuned import Snapshot, TuningResult
 
 MEASURED = {"clusters", "distances", "similarity", "centroids"}
 """What the cell that measures a space is for."""
-
-Run = tuple[str, str, int]
-"""A fine-tuning: encoder and task as the plan names them, and seed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +66,8 @@ def expand(study: ResolvedPlan, finished: ResultLookup) -> Graph:
             if bases[a] and bases[b]:
                 _beside(bases[a][task], bases[b][task], "encoder", encoder_name(study, b))
     if study.plan.tuning is not None:
-        for run in product(study.encoders, study.tasks, study.plan.seeds):
-            graph.waiting[graph.add(tune_cell(study, *run))] = run
+        for encoder, task, seed in product(study.encoders, study.tasks, study.plan.seeds):
+            graph.waiting[graph.add(tune_cell(study, encoder, task, seed))] = Run(encoder, task, seed, task)
     for key in list(graph.waiting):
         result = finished(key)
         if result is not None:
@@ -219,7 +217,8 @@ def _add_base(study: ResolvedPlan, graph: Graph, encoder: str) -> dict[str, _Mea
     for task in study.tasks:
         measured = _ask(spaces, task, layers, whole=True)
         if measured:
-            ends[task] = _Measured(spaces, task, layers[-1], measured[layers[-1]])
+            last = last_layer(layers)
+            ends[task] = _Measured(spaces, task, last, measured[last])
             _beside_random(ends[task])
     return ends
 
@@ -234,10 +233,10 @@ def _as_it_came(study: ResolvedPlan, graph: Graph, encoder: str) -> _Spaces:
 
 def add_run(study: ResolvedPlan, graph: Graph, key: str, run: Run, found: TuningResult) -> None:
     """Add what is asked of a fine-tuning's snapshots, on the tuned task and others probed then. key: of its cell."""
-    encoder, tuned_on, seed = run
+    encoder, tuned_on = run.encoder, run.tuned_on
     shown, final = task_name(study, tuned_on), found.snapshots[-1]
     points = [
-        _Spaces(study, graph, encoder, one.fingerprint, "float32", key, shown, seed, one, one is final)
+        _Spaces(study, graph, encoder, one.fingerprint, "float32", key, shown, run.seed, one, one is final)
         for one in found.snapshots
     ]
     along = tuple(spaces.place(tuned_on, "", found.info.layers) for spaces in points)
@@ -252,15 +251,14 @@ def add_run(study: ResolvedPlan, graph: Graph, key: str, run: Run, found: Tuning
         for steps in paths.values():
             _follow(study, graph, steps)
         if task == tuned_on and paths:
-            _add_end(study, graph, run, paths[max(paths)][-1])
+            _add_end(study, graph, run, paths[last_layer(paths)][-1])
 
 
 def _add_end(study: ResolvedPlan, graph: Graph, run: Run, end: _Measured) -> None:
     """Add what is asked of the end of a fine-tuning: beside other seeds' ends, and beside random weights."""
     _beside_random(end)
     graph.ends[run] = end
-    encoder, tuned_on, _ = run
-    ends = [(seed, graph.ends.get((encoder, tuned_on, seed))) for seed in study.plan.seeds]
+    ends = [(seed, graph.ends.get(replace(run, seed=seed))) for seed in study.plan.seeds]
     for (seed, first), (_, second) in combinations(ends, 2):
         if study.plan.compare.seeds and first and second and end in (first, second):
             _beside(second, first, "seed", str(seed))

@@ -10,27 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from closerlook.study.cells import PRETRAINED
+from closerlook.study.runs import Run
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
 TEXTS = ("study", "encoder", "tuned_on", "task", "split", "measure", "label", "other", "text", "cell", "weights")
-
-
-@dataclass(frozen=True)
-class Run:
-    """A fine-tuning, looked at on a task; that task is the tuned one, unless it is a cross-task run."""
-
-    encoder: str
-    tuned_on: str
-    seed: int
-    task: str
-
-    @property
-    def own(self) -> bool:
-        """Whether it is looked at on the task it was tuned on."""
-        return self.tuned_on == self.task
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,15 @@ from closerlook.errors import InputError
 from closerlook.representations.atomic import atomic_write
 from closerlook.study import renamed
 from closerlook.study.cells import Placement, ResolvedPlan
+from closerlook.study.execution import read_result
 from closerlook.study.graph import Graph
-from closerlook.study.work import read_result
+from closerlook.study.registry import MEASURES
 from closerlook.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from closerlook.study.run import StudyState
+    from closerlook.study.runner import StudyState
 
 TABLE, CSV, MANIFEST = "results.parquet", "results.csv", "manifest.json"
 
@@ -111,20 +112,11 @@ def _placed(study: ResolvedPlan, use: Placement, result: dict[str, Any]) -> Iter
     for row in result["rows"]:
         measure = row["measure"]
         if use.what:
-            if measure.startswith(CHANGES) and use.what != "original":
+            training_only = MEASURES[measure].training_only
+            if training_only and use.what != "original":
                 continue
-            measure = measure if measure.startswith(CHANGES) else f"{measure}_{use.what}"
+            measure = measure if training_only else f"{measure}_{use.what}"
         yield vars(at.get(row.get("step"), use.place)) | row | rest | {"measure": measure}
-
-
-CHANGES = (
-    "minimum_distance_change",
-    "n_labels_increased",
-    "n_labels_decreased",
-    "n_labels_significantly_",
-    "mean_minimum_distance_change",
-)
-"""Measures of a comparison that make sense only between two points of one training."""
 
 
 def make_manifest(

@@ -10,12 +10,12 @@ from typing import Any
 from closerlook.study.cells import ResolvedPlan
 from closerlook.study.engines import choose_engine, open_engine
 from closerlook.study.estimate import estimate_cell
-from closerlook.study.foresight import foresee
-from closerlook.study.opening import resolve_source
+from closerlook.study.execution import is_finished, read_result
+from closerlook.study.forecasting import foresee
 from closerlook.study.plan import Plan
+from closerlook.study.resolving import resolve_source
 from closerlook.study.results import write_results
-from closerlook.study.run import ProgressCallback, StudyState, check_folder, study_lock, work_through
-from closerlook.study.work import is_finished, read_result
+from closerlook.study.runner import ProgressCallback, StudyState, check_folder, study_lock, work_through
 
 STORE = "store"
 

@@ -6,7 +6,8 @@ import math
 from dataclasses import replace
 
 from closerlook.study.cells import ResolvedPlan
-from closerlook.study.graph import Graph, ResultLookup, Run, add_run, expand
+from closerlook.study.graph import Graph, ResultLookup, add_run, expand
+from closerlook.study.runs import Run
 from closerlook.tasks.task import Task
 from closerlook.tuning.schedule import snapshot_steps
 from closerlook.tuning.settings import TuningSettings
@@ -44,7 +45,7 @@ def planned_steps(settings: TuningSettings, task: Task) -> list[int]:
 
 def _imagined(study: ResolvedPlan, key: str, run: Run) -> TuningResult:
     """What a fine-tuning will leave, with names in the place of weights that do not exist yet."""
-    encoder, name, seed = run
+    encoder, name, seed = run.encoder, run.tuned_on, run.seed
     (source, info), task = study.encoders[encoder], study.tasks[name]
     settings = replace(study.settings[encoder, name], seed=seed)
     steps = planned_steps(settings, task)

@@ -19,9 +19,9 @@ from closerlook.representations.atomic import PART, atomic_write
 from closerlook.study.cells import Cell, ResolvedPlan
 from closerlook.study.engines import Engine
 from closerlook.study.estimate import Costs
-from closerlook.study.foresight import foresee_run
+from closerlook.study.execution import CELLS, Outcome, is_finished, read_result, result_path
+from closerlook.study.forecasting import foresee_run
 from closerlook.study.graph import Graph, expand, grow
-from closerlook.study.work import CELLS, Outcome, is_finished, read_result, result_path
 
 FAILED = "failed"
 ATTEMPTS = 3

@@ -12,8 +12,9 @@ from closerlook.encoders.source import EncoderInfo, Source, resolve
 from closerlook.errors import CloserLookError, InputError
 from closerlook.representations.extract import choose_layers, choose_pool, encoder_info
 from closerlook.representations.store import Store
-from closerlook.study.cells import ResolvedPlan, layers_of
-from closerlook.study.foresight import planned_steps
+from closerlook.study.cells import ResolvedPlan
+from closerlook.study.forecasting import planned_steps
+from closerlook.study.layers import layers_of
 from closerlook.study.plan import Plan, PlanError, make_plan, read_plan
 from closerlook.tasks import load_task
 from closerlook.tasks.task import Task

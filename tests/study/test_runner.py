@@ -10,13 +10,13 @@ import pandas as pd
 import pytest
 
 from closerlook.errors import InputError, WorkError
-from closerlook.study import measures, work
+from closerlook.study import execution, measures
 from closerlook.study.cells import Cell
+from closerlook.study.execution import attempt, read_result, result_path
 from closerlook.study.plan import make_plan
 from closerlook.study.results import load_results
-from closerlook.study.run import StudyState, study_lock
+from closerlook.study.runner import StudyState, study_lock
 from closerlook.study.study import CompletedStudy, run_study
-from closerlook.study.work import attempt, read_result, result_path
 from closerlook.tuning.tuned import TuningResult
 from tests.study.small import begun, computed_twice, small_plan, values
 
@@ -306,10 +306,10 @@ def test_the_reason_of_an_error_is_found_behind_the_one_that_was_raised() -> Non
         except WorkError as error:
             return error
 
-    assert work._reason(behind(OSError(28, "No space left on device"))) == "full"
-    assert work._reason(behind(OSError(30, "Read-only file system"))) == "full"
-    assert work._reason(behind(work.LostError("gone"))) == "lost"
-    assert work._reason(behind(ValueError("else"))) == ""
+    assert execution._reason(behind(OSError(28, "No space left on device"))) == "full"
+    assert execution._reason(behind(OSError(30, "Read-only file system"))) == "full"
+    assert execution._reason(behind(execution.LostError("gone"))) == "lost"
+    assert execution._reason(behind(ValueError("else"))) == ""
 
 
 # ---- the folder ----

@@ -1,0 +1,24 @@
+"""`Run`: one fine-tuning, measured on one task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Run:
+    """A fine-tuning of an encoder on a task (tuned_on) with a seed, measured on `task`.
+
+    The two tasks differ in a cross-task run. The graph of cells uses the names of the plan, readers of the table those
+    of the table.
+    """
+
+    encoder: str
+    tuned_on: str
+    seed: int
+    task: str
+
+    @property
+    def own(self) -> bool:
+        """Whether it is measured on the task it was fine-tuned on."""
+        return self.tuned_on == self.task
