@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from closerlook.study.engines import Engine, Here, Processes
-from closerlook.study.execution import read_result
+from closerlook.study.files import read_result
 from closerlook.study.plan import Plan, make_plan
 from closerlook.study.resolving import resolve_plan
 from closerlook.study.runner import StudyState, study_lock, work_through

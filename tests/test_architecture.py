@@ -29,7 +29,8 @@ TORCH_FREE += [
     for name in ("space", "files", "directprobe", "points", "distances", "store", "draft", "extract")
 ]
 TORCH_FREE += [
-    ROOT / "tuning" / f"{name}.py" for name in ("__init__", "finetune", "schedule", "settings", "tuned", "measures")
+    ROOT / "tuning" / f"{name}.py"
+    for name in ("__init__", "finetune", "schedule", "settings", "steps", "tuned", "measures", "trainer", "weights")
 ]
 TORCH_FREE += [*ROOT.glob("study/*.py")]
 FILES = sorted(ROOT.rglob("*.py"))
@@ -83,9 +84,9 @@ def test_modules_that_need_torch_are_these() -> None:
         "closerlook.encoders.encoder",
         "closerlook.encoders.loading",
         "closerlook.probes.networks",
+        "closerlook.tuning.contexts",
         "closerlook.tuning.examples",
         "closerlook.tuning.labeller",
-        "closerlook.tuning.surroundings",
         "closerlook.tuning.training",
     } == TORCH_MODULES
 

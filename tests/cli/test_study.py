@@ -11,7 +11,7 @@ import pytest
 
 from closerlook.cli import study as command
 from closerlook.representations.space import Space
-from closerlook.study import measures
+from closerlook.study.kinds import geometry
 from closerlook.study.results import load_results
 from closerlook.study.study import resolve_study
 from tests.cli.console import assert_refused, run, shown_on_a_terminal
@@ -156,14 +156,14 @@ def test_other_encoders_and_tasks_may_be_named_on_the_command_line(
 def test_failed_cells_are_one_line_and_exit_code_one(
     frozen: Path, tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = measures.measure_space
+    real = geometry.measure_space
 
     def broken(space: Space, *arguments: Any, **rest: Any) -> Any:
         if space.provenance.split == "test":
             raise ValueError("this space is odd")
         return real(space, *arguments, **rest)
 
-    monkeypatch.setattr(measures, "measure_space", broken)
+    monkeypatch.setattr(geometry, "measure_space", broken)
     out, err = run(capsys, "study", frozen, "--out", tmp_path / "out", "--engine", "here", code=1)
     assert "words" in out
     (line,) = [line for line in err.splitlines() if line.startswith("closerlook: ")]

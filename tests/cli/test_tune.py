@@ -39,7 +39,7 @@ def test_a_run_prints_its_settings_and_a_table_of_snapshots(tmp_path: Path, caps
     assert "12 steps, 3 snapshots in " in err
     found = TuningResult.load(tmp_path / "run")
     assert found.settings.trainer_arguments == {"max_grad_norm": 0.5}
-    assert snapshot_spaces(tmp_path / "run", 6, split="test")[0].n == 86
+    assert snapshot_spaces(tmp_path / "run", 6, splits="test")[0].n == 86
 
 
 def test_json_is_the_run_itself_and_the_second_time_it_is_not_made_again(tmp_path: Path, capsys: Capsys) -> None:

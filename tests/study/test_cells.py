@@ -4,17 +4,18 @@ import pickle
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
-from closerlook.study.cells import Cell, Kind, ResolvedPlan, tune_cell
-from closerlook.study.estimate import Costs, estimate_cell
-from closerlook.study.execution import read_result
-from closerlook.study.forecasting import _imagined, foresee, foresee_run, planned_steps
+from closerlook.study.cells import Cell, ResolvedPlan
+from closerlook.study.files import read_result
+from closerlook.study.forecasting import _imagined, foresee, foresee_run
 from closerlook.study.graph import Graph, add_run, expand
+from closerlook.study.kinds import KINDS, estimate_cell
 from closerlook.study.resolving import resolve_plan
 from closerlook.study.study import CompletedStudy, forecast
+from closerlook.tuning.steps import planned_steps
 from tests.study.small import small_plan, write_tasks
 
 
@@ -64,15 +65,15 @@ def test_other_content_of_a_task_gives_other_keys_everywhere(tasks: Path, store:
     [
         (
             {"geometry": {"tau": 1e-5, "permutations": 99, "resamples": 50}},
-            {"geometry", "compare", "paths", "panel", "nulls", "halves"},
+            {"geometry", "comparison", "centroids", "panel", "nulls", "split_halves"},
         ),
-        ({"geometry": {"permutations": 9, "resamples": 50}}, {"compare"}),
-        ({"classifier": {"sizes": [[8]], "seeds": 2, "max_rounds": 3}}, {"classify"}),
-        ({"pool": "first"}, set(get_args(Kind))),
+        ({"geometry": {"permutations": 9, "resamples": 50}}, {"comparison"}),
+        ({"classifier": {"sizes": [[8]], "seeds": 2, "max_rounds": 3}}, {"classifier"}),
+        ({"pool": "first"}, {kind.name for kind in KINDS}),
         ({"compare": {"train_test": False}}, set()),
-        ({"panel": {"neighbours": 3}}, {"alike"}),
+        ({"panel": {"neighbours": 3}}, {"point_similarity"}),
         ({"nulls": {"shuffles": 1, "cluster_shuffles": 1, "points": 30}}, {"nulls"}),
-        ({"halves": {"folds": 3}}, {"halves"}),
+        ({"halves": {"folds": 3}}, {"split_halves"}),
         ({"name": "other"}, set()),
     ],
 )
@@ -111,30 +112,30 @@ def test_the_cells_of_a_small_plan_are_these(tasks: Path, store: Path) -> None:
         "tune": 1,
         # two layers at the start and the end, on train and test; the last layer in between, on train; a random one
         "geometry": 2 * 2 + 2 * 2 + 1 + 1,
-        "classify": 2,
+        "classifier": 2,
         # train and test at both layers of both ends; to the start: itself and the end, and one in between; both ends
         # to random weights
-        "compare": 2 * 2 + 2 * 2 + 1 + 2,
-        "paths": 2,
+        "comparison": 2 * 2 + 2 * 2 + 1 + 2,
+        "centroids": 2,
         # three layers would be described, but two are looked at, at both ends
         "panel": 4,
-        "alike": 2 + 1,  # each layer's end to its start, and the start to random weights
+        "point_similarity": 2 + 1,  # each layer's end to its start, and the start to random weights
         "nulls": 2,
-        "halves": 2,
+        "split_halves": 2,
     }
 
 
 def test_points_are_compared_without_clusters(tasks: Path, store: Path) -> None:
     graph = foresee(resolve_plan(small_plan(tasks, measures=["panel"]), store), lambda key: None)
-    assert kinds(graph) == {"extract": 1, "tune": 1, "panel": 4, "alike": 2}
+    assert kinds(graph) == {"extract": 1, "tune": 1, "panel": 4, "point_similarity": 2}
 
 
 def test_step_zero_is_the_encoder_as_it_came_and_costs_nothing_more(tasks: Path, store: Path) -> None:
     opened = resolve_plan(small_plan(tasks), store)
     graph = foresee(opened, lambda key: None)
-    start = {use.key for use in graph.uses if use.place.tuned_on == "words" and use.place.step == 0}
-    frozen = {use.key for use in graph.uses if use.place.tuned_on == ""}
-    measured = {key for key in start if graph.cells[key].kind in {"geometry", "classify"}}
+    start = {use.key for use in graph.placements if use.position.tuned_on == "words" and use.position.step == 0}
+    frozen = {use.key for use in graph.placements if use.position.tuned_on == ""}
+    measured = {key for key in start if graph.cells[key].kind in {"geometry", "classifier"}}
     assert measured
     assert measured <= frozen
     alone = foresee_run(opened, *next(iter(expand(opened, lambda key: None).waiting.items())))
@@ -147,7 +148,7 @@ def test_every_input_of_a_cell_is_a_cell(tasks: Path, store: Path) -> None:
     for cell in graph.cells.values():
         assert set(cell.inputs) <= set(graph.cells)
         assert cell.key not in cell.inputs
-    assert {use.key for use in graph.uses} <= set(graph.cells)
+    assert {use.key for use in graph.placements} <= set(graph.cells)
 
 
 def test_what_was_foreseen_is_what_came(done: CompletedStudy, tasks: Path) -> None:
@@ -157,7 +158,7 @@ def test_what_was_foreseen_is_what_came(done: CompletedStudy, tasks: Path) -> No
     imagined, real = foresee(opened, lambda key: None), expand(opened, lambda key: read_result(done.out, key))
     assert not real.waiting
     assert [cell.title for cell in imagined.cells.values()] == [cell.title for cell in real.cells.values()]
-    places = [[replace(use.place, weights="", epoch=0.0) for use in graph.uses] for graph in (imagined, real)]
+    places = [[replace(use.position, weights="", epoch=0.0) for use in graph.placements] for graph in (imagined, real)]
     assert places[0] == places[1]
     assert len(real.cells) == done.state.total == len(done.state.done)
 
@@ -166,19 +167,19 @@ def test_fewer_measures_need_fewer_cells(tasks: Path, store: Path) -> None:
     def asked(*measures: str, **rest: Any) -> Counter[str]:
         return kinds(cells(resolve_plan(small_plan(tasks, measures=list(measures), **rest), store)))
 
-    assert set(asked("classifier")) == {"extract", "tune", "classify"}
+    assert set(asked("classifier")) == {"extract", "tune", "classifier"}
     assert set(asked("clusters")) == {"extract", "tune", "geometry"}
-    assert set(asked("centroids")) == {"extract", "tune", "geometry", "paths"}
-    assert set(asked("similarity", compare={"original": False})) == {"extract", "tune", "geometry", "compare"}
+    assert set(asked("centroids")) == {"extract", "tune", "geometry", "centroids"}
+    assert set(asked("similarity", compare={"original": False})) == {"extract", "tune", "geometry", "comparison"}
     assert set(asked("similarity", compare={"original": False, "train_test": False})) == {"extract", "tune", "geometry"}
-    assert asked("classifier", classifier={"at": "all", "sizes": [[8]], "seeds": 1})["classify"] == 3
+    assert asked("classifier", classifier={"at": "all", "sizes": [[8]], "seeds": 1})["classifier"] == 3
 
 
 def test_without_tuning_only_the_encoder_as_it_came_is_looked_at(tasks: Path, store: Path) -> None:
     found = cells(resolve_plan(small_plan(tasks, tuning=None), store))
     assert kinds(found) == {
-        **{"extract": 2, "geometry": 4 + 1, "classify": 1, "compare": 2 + 1},
-        **{"panel": 2, "alike": 1, "nulls": 1, "halves": 1},
+        **{"extract": 2, "geometry": 4 + 1, "classifier": 1, "comparison": 2 + 1},
+        **{"panel": 2, "point_similarity": 1, "nulls": 1, "split_halves": 1},
     }
 
 
@@ -186,34 +187,34 @@ def test_cross_pairs_are_probed_beside_the_tuned_task(tasks: Path, store: Path) 
     words, prepositions = str(tasks / "words"), str(tasks / "prepositions")
     pairs = [{"tuned": words, "probed": prepositions}]
     graph = foresee(resolve_plan(small_plan(tasks, tasks=[words, prepositions], cross=pairs), store), lambda key: None)
-    seen = {(use.place.tuned_on, use.place.task) for use in graph.uses if use.place.tuned_on}
+    seen = {(use.position.tuned_on, use.position.task) for use in graph.placements if use.position.tuned_on}
     assert seen == {("words", "words"), ("words", "prepositions"), ("prepositions", "prepositions")}
     every = foresee(resolve_plan(small_plan(tasks, tasks=[words, prepositions], cross="all"), store), lambda key: None)
-    assert ("prepositions", "words") in {(use.place.tuned_on, use.place.task) for use in every.uses}
+    assert ("prepositions", "words") in {(use.position.tuned_on, use.position.task) for use in every.placements}
 
 
 def test_encoders_are_compared_two_by_two_at_their_last_layers(tasks: Path, store: Path) -> None:
     plan = small_plan(tasks, encoders=["bert-tiny", "random:bert-tiny"], compare={"encoders": True}, tuning=None)
     graph = foresee(resolve_plan(plan, store), lambda key: None)
-    uses = [use for use in graph.uses if use.what == "encoder"]
-    assert [graph.cells[use.key].kind for use in uses] == ["compare", "alike"]
+    uses = [use for use in graph.placements if use.comparison == "encoder"]
+    assert [graph.cells[use.key].kind for use in uses] == ["comparison", "point_similarity"]
     for use in uses:
-        assert (use.place.encoder, use.other, use.place.layer) == ("bert-tiny", "random:bert-tiny", 2)
+        assert (use.position.encoder, use.other, use.position.layer) == ("bert-tiny", "random:bert-tiny", 2)
     titles = {graph.cells[key].title for key in graph.cells[uses[0].key].inputs}
     assert titles == {"measure bert-tiny · layer 2 · words/train", "measure random:bert-tiny · layer 2 · words/train"}
-    assert not [use for use in graph.uses if use.what == "random"]  # the plan has it as an encoder of its own
+    assert not [use for use in graph.placements if use.comparison == "random"]
 
 
 def test_ends_of_seeds_are_compared_two_by_two(tasks: Path, store: Path) -> None:
     graph = foresee(resolve_plan(small_plan(tasks, seeds=[3, 0, 7]), store), lambda key: None)
-    uses = [use for use in graph.uses if use.what == "seed" and graph.cells[use.key].kind == "compare"]
-    assert sorted((use.place.seed, use.other) for use in uses) == [(0, "3"), (7, "0"), (7, "3")]
-    assert {(use.place.is_final, use.place.layer, use.place.split) for use in uses} == {(True, 2, "train")}
+    uses = [use for use in graph.placements if use.comparison == "seed" and graph.cells[use.key].kind == "comparison"]
+    assert sorted((use.position.seed, use.other) for use in uses) == [(0, "3"), (7, "0"), (7, "3")]
+    assert {(use.position.is_final, use.position.layer, use.position.split) for use in uses} == {(True, 2, "train")}
     for use in uses:
         inputs = [graph.cells[key].title for key in graph.cells[use.key].inputs]
-        assert {f"seed {use.place.seed} ·" in title for title in inputs} == {True, False}
+        assert {f"seed {use.position.seed} ·" in title for title in inputs} == {True, False}
     alone = foresee(resolve_plan(small_plan(tasks, seeds=[0, 1], compare={"seeds": False}), store), lambda key: None)
-    assert not [use for use in alone.uses if use.what == "seed"]
+    assert not [use for use in alone.placements if use.comparison == "seed"]
 
 
 def test_the_order_in_which_seeds_finish_changes_no_cell(tasks: Path, store: Path) -> None:
@@ -223,20 +224,20 @@ def test_the_order_in_which_seeds_finish_changes_no_cell(tasks: Path, store: Pat
         graph = expand(opened, lambda key: None)
         for key, run in list(graph.waiting.items())[::order]:
             add_run(opened, graph, key, run, _imagined(opened, key, run))
-        found.append({(use.key, use.place, use.what, use.other) for use in graph.uses})
+        found.append({(use.key, use.position, use.comparison, use.other) for use in graph.placements})
     assert found[0] == found[1]
 
 
 def test_both_ends_are_compared_with_random_weights_that_have_no_rows_of_their_own(tasks: Path, store: Path) -> None:
     graph = foresee(resolve_plan(small_plan(tasks), store), lambda key: None)
-    uses = [use for use in graph.uses if use.what == "random"]
-    assert {(graph.cells[use.key].kind, use.place.tuned_on) for use in uses} == {
-        ("compare", ""),
-        ("compare", "words"),
-        ("alike", ""),
+    uses = [use for use in graph.placements if use.comparison == "random"]
+    assert {(graph.cells[use.key].kind, use.position.tuned_on) for use in uses} == {
+        ("comparison", ""),
+        ("comparison", "words"),
+        ("point_similarity", ""),
     }
     assert {use.other for use in uses} == {"random:bert-tiny"}
-    assert {use.place.encoder for use in graph.uses} == {"bert-tiny"}
+    assert {use.position.encoder for use in graph.placements} == {"bert-tiny"}
     without = foresee(resolve_plan(small_plan(tasks, nulls={"random_encoder": False}), store), lambda key: None)
     assert kinds(without)["extract"] == 1
 
@@ -244,8 +245,8 @@ def test_both_ends_are_compared_with_random_weights_that_have_no_rows_of_their_o
 def test_the_wider_panel_is_of_own_tasks_at_the_ends(tasks: Path, store: Path) -> None:
     words, prepositions = str(tasks / "words"), str(tasks / "prepositions")
     graph = foresee(resolve_plan(small_plan(tasks, tasks=[words, prepositions], cross="all"), store), lambda key: None)
-    for kind in ("panel", "nulls", "halves", "alike"):
-        places = [use.place for use in graph.uses if graph.cells[use.key].kind == kind]
+    for kind in ("panel", "nulls", "split_halves", "point_similarity"):
+        places = [use.position for use in graph.placements if graph.cells[use.key].kind == kind]
         assert {place.tuned_on in {"", place.task} for place in places} == {True}
         assert {place.split for place in places} == {"train"}
         assert all(place.is_final or place.step == 0 for place in places)
@@ -255,7 +256,7 @@ def test_files_of_the_same_name_are_told_apart_by_their_paths(tasks: Path, store
     other = write_tasks(tmp_path / "other", texts=20)
     both = [str(tasks / "words"), str(other / "words")]
     graph = expand(resolve_plan(small_plan(tasks, tasks=both), store), lambda key: None)
-    assert {use.place.task for use in graph.uses} == set(both)
+    assert {use.position.task for use in graph.placements} == set(both)
 
 
 # ---- steps and estimates ----
@@ -296,19 +297,3 @@ def test_a_forecast_counts_what_is_done(done: CompletedStudy, tasks: Path) -> No
     assert sum(kind.cells for kind in fresh) == sum(kind.cells for kind in after) == done.state.total
     assert all(kind.done == 0 and kind.seconds > 0 for kind in fresh)
     assert all(kind.done == kind.cells and kind.seconds == 0 and kind.disk == 0 for kind in after)
-
-
-def test_the_time_left_follows_what_cells_really_took(tasks: Path, store: Path) -> None:
-    opened = resolve_plan(small_plan(tasks), store)
-    costs, cell = Costs(opened), tune_cell(opened, "bert-tiny", next(iter(opened.tasks)), 0)
-    guess = costs.estimate(cell).seconds
-    costs.expect(cell)
-    assert costs.left(1) == pytest.approx(guess)
-    assert costs.left(2) == pytest.approx(guess / 2)
-    costs.learn(cell, 10 * guess)
-    assert costs.left(1) == pytest.approx(10 * guess)
-    costs.foresee(cell.key, [cell])
-    assert costs.left(1) == pytest.approx(20 * guess)
-    costs.came(cell.key)
-    costs.drop(cell)
-    assert costs.left(1) == 0

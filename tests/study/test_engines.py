@@ -7,7 +7,7 @@ import pytest
 
 from closerlook.errors import WorkError
 from closerlook.study.engines import open_engine
-from closerlook.study.execution import read_result
+from closerlook.study.files import read_result
 from closerlook.study.results import load_results
 from closerlook.study.study import CompletedStudy, run_study
 from tests.study.processes import dask_cluster, finish

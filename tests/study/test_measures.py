@@ -14,9 +14,13 @@ from sklearn.decomposition import PCA
 from closerlook.encoders.source import EncoderInfo
 from closerlook.probes import ProbeTraining, probe_grid
 from closerlook.representations.space import Provenance, Space
-from closerlook.study import measures
-from closerlook.study.measures import Row, classifier_rows, compare_spaces, follow_centroids, measure_space, row
-from closerlook.tuning.settings import Asked
+from closerlook.study.kinds import geometry, tune
+from closerlook.study.kinds.centroids import follow_centroids
+from closerlook.study.kinds.classifier import classifier_rows
+from closerlook.study.kinds.comparison import compare_spaces
+from closerlook.study.kinds.geometry import measure_space
+from closerlook.study.rows import Row, row
+from closerlook.tuning.settings import TuningSettings
 from closerlook.tuning.tuned import Snapshot, TuningResult
 
 SETTINGS: dict[str, Any] = {"tau": 1e-6, "min_points": 1, "statistic": "mean", "distances": True, "threads": 1}
@@ -132,7 +136,7 @@ def test_a_blocker_names_the_words_and_sentences_that_keep_clusters_apart() -> N
 
 
 def test_blockers_are_told_of_the_largest_clusters_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measures, "BLOCKERS", 1)
+    monkeypatch.setattr(geometry, "MOST_BLOCKED_MERGES", 1)
     one = space([[0, 0], [0, 1], [2, 0], [2, 1], [4, 0], [1, 0], [1, 1], [3, 0], [3, 1]], list("aaaaabbbb"))
     rows, _ = measured(one)
     told = [json.loads(row["text"])["sizes"] for row in rows if row["measure"] == "blocked_merge"]
@@ -423,23 +427,12 @@ class Kept:
 
 def test_a_fine_tuning_tells_how_its_head_does_at_each_snapshot() -> None:
     found = [Kept(0, 2.0, 0.1), Kept(5, 1.0, 0.6)]
-    asked = Asked(0, 1, 1e-3, 8, 0.0, 0.0, "log", None, None, {})
-    settings = asked.fill(
-        10,
-        pool="auto",
-        probe={},
-        splits=["train"],
-        layers=[0],
-        between=[0],
-        window=None,
-        save_weights=False,
-        deterministic=True,
-    )
+    settings = TuningSettings(epochs=1, splits=["train"], layers=[0])
     snapshots = tuple(
         Snapshot(one.step, one.step / 5, "w", {"test": one.loss}, {"test": one.accuracy}) for one in found
     )
     run = TuningResult("e", "b", EncoderInfo(1, 2, 3, True, 4), 4, "t", "h", settings, snapshots, 5, 0.0, "cpu", {})
-    assert measures.tuning_rows(run) == [
+    assert tune.tuning_rows(run) == [
         {"measure": "head_accuracy", "value": 0.1, "split": "test", "step": 0, "epoch": 0.0},
         {"measure": "head_loss", "value": 2.0, "split": "test", "step": 0, "epoch": 0.0},
         {"measure": "head_accuracy", "value": 0.6, "split": "test", "step": 5, "epoch": 1.0},

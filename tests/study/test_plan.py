@@ -81,7 +81,13 @@ def test_a_plan_comes_back_from_what_it_writes(tasks: Path) -> None:
     [
         ({"task": "toy-pos"}, "task is unknown; did you mean tasks?"),
         ({"tuning": {"epoch": 3}}, "tuning.epoch is unknown; did you mean epochs?"),
-        ({"tuning": {"epochs": 0}}, "tuning.epochs: expected greater than 0 (0 arrived)"),
+        ({"tuning": {"epochs": 0}}, "tuning.epochs: epochs is 0.0; expected a number above 0"),
+        ({"tuning": {"lora": 0}}, "tuning.lora: lora is 0; expected True or a rank"),
+        (
+            {"tuning": {"trainer_arguments": {"seed": 3}}},
+            "tuning.trainer_arguments: trainer argument seed arrived; give it as seed instead",
+        ),
+        ({"tuning": {"seed": 3}}, "tuning.seed is unknown"),
         ({"encoders": []}, "encoders is empty; expected one or more"),
         ({"tasks": {"a": 1}}, "tasks: expected a valid list ({'a': 1} arrived)"),
         ({"tasks": ["a", "a"]}, "task 'a' is there twice"),
@@ -187,7 +193,7 @@ def test_an_opened_plan_knows_encoders_tasks_and_settings(tasks: Path, tmp_path:
     assert opened.tasks[task].name == "words"
     assert opened.encoders["bert-tiny"][1].layers == 2
     assert opened.settings["bert-tiny", task].layers == [0, 2]
-    assert opened.settings["bert-tiny", task].between == [2]
+    assert opened.settings["bert-tiny", task].snapshot_layers == [2]
     assert not (tmp_path / "store").exists()
 
 
@@ -204,8 +210,6 @@ def test_an_opened_plan_knows_encoders_tasks_and_settings(tasks: Path, tmp_path:
         ({"splits": ["train", "dev"]}, "task words has train, test but no dev; name a column with split_column="),
         ({"pool": "middle"}, "pool 'middle' requested"),
         ({"snapshots": [0, 1000]}, "a snapshot at step 1000 requested; this training has steps 0 to 4"),
-        ({"tuning": {"trainer_arguments": {"seed": 3}}}, "trainer argument seed arrived; give it as seed instead"),
-        ({"tuning": {"lora": 0}}, "lora is 0; expected True or a rank"),
     ],
 )
 def test_what_cannot_be_used_is_refused_before_any_work(

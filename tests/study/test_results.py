@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from closerlook.errors import InputError
-from closerlook.study.execution import read_result
+from closerlook.study.files import read_result
 from closerlook.study.results import COLUMNS, load_results, make_table
 from closerlook.study.study import CompletedStudy, resolve_study
 from closerlook.study.summary import summarise

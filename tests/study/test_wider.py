@@ -6,8 +6,11 @@ import pytest
 from closerlook.geometry import describe_space
 from closerlook.geometry.split_halves import split_similarity
 from closerlook.representations.space import Provenance, Space
-from closerlook.study.measures import Row
-from closerlook.study.wider import alike_rows, halves_rows, null_rows, panel_rows
+from closerlook.study.kinds.nulls import null_rows
+from closerlook.study.kinds.panel import panel_rows
+from closerlook.study.kinds.point_similarity import point_similarity_rows
+from closerlook.study.kinds.split_halves import split_rows
+from closerlook.study.rows import Row
 
 NULLS = {"cluster_shuffles": 2, "points": 60, "tau": 1e-6, "min_points": 1}
 
@@ -81,25 +84,25 @@ def test_clusters_under_shuffles_are_of_so_many_points_and_shuffles_may_be_none(
 def test_parts_of_a_space_are_as_alike_as_the_geometry_says() -> None:
     space = blobs()
     how = {"tau": 1e-6, "min_points": 1, "statistic": "mean"}
-    halves, folds = halves_rows(space, repeats=3, folds=4, **how)
+    halves, folds = split_rows(space, repeats=3, folds=4, **how)
     assert halves["value"] == pytest.approx(split_similarity(space.X, space.label_names, repeats=3).mean)
     assert halves["ci_low"] <= halves["value"] <= halves["ci_high"]
     assert (halves["n"], folds["n"]) == (3, 4)
-    assert [one["measure"] for one in halves_rows(space, repeats=1, folds=0, **how)] == ["similarity_halves"]
+    assert [one["measure"] for one in split_rows(space, repeats=1, folds=0, **how)] == ["similarity_halves"]
 
 
 def test_a_turned_copy_is_alike_and_other_points_are_not() -> None:
     space, other = blobs(), blobs(seed=9)
     turned = Space((space.X[:, ::-1] * 3 + 1).copy(), space.y, space.labels, Provenance())
-    assert values(alike_rows(space, turned, neighbours=5)) == pytest.approx(
+    assert values(point_similarity_rows(space, turned, neighbours=5)) == pytest.approx(
         {"cka": 1.0, "procrustes": 1.0, "rsa": 1.0, "shared_neighbours": 1.0}, abs=1e-4
     )
-    assert values(alike_rows(space, other, neighbours=5))["shared_neighbours"] < 0.2
+    assert values(point_similarity_rows(space, other, neighbours=5))["shared_neighbours"] < 0.2
 
 
 def test_more_neighbours_than_points_are_held_to_them() -> None:
     space = blobs(n=1)
-    assert values(alike_rows(space, space, neighbours=10))["shared_neighbours"] == 1.0
+    assert values(point_similarity_rows(space, space, neighbours=10))["shared_neighbours"] == 1.0
 
 
 def test_a_single_label_has_no_panel_and_no_nulls() -> None:

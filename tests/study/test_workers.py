@@ -1,24 +1,27 @@
 """Workers that die, schedulers that go away, folders that are not shared: what a study makes of it."""
 
+import os
+import signal
+import time
 from concurrent.futures import Future
-from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from closerlook.errors import InputError, WorkError
-from closerlook.study import engines, measures, runner
+from closerlook.study import engines, runner
 from closerlook.study.cells import Cell
 from closerlook.study.engines import Here, Processes, open_engine
 from closerlook.study.execution import Outcome, attempt
+from closerlook.study.graph import expand
+from closerlook.study.kinds import geometry
 from closerlook.study.runner import StudyState, study_lock, work_through
 from closerlook.study.study import run_study
+from closerlook.study.workers import THREAD_VARIABLES, WorkerLost, WorkerProcess
 from tests.study.small import opened, small_plan
-
-
-class KilledWorker(Exception):  # noqa: N818 - as Dask calls it
-    """What Dask raises where a cell has taken several workers down."""
 
 
 class Dying(Here):
@@ -28,7 +31,7 @@ class Dying(Here):
 
     def __init__(self, kind: str, times: int, error: Exception | None = None) -> None:
         self.kind, self.times = kind, times
-        self.error = error or BrokenProcessPool("a process died")
+        self.error = error or WorkerLost("a process died")
         self.begun: list[tuple[str, ...]] = []
         self.waiting: list[tuple[Future[Outcome], Cell, str]] = []
 
@@ -79,7 +82,7 @@ def test_a_cell_that_takes_its_worker_down_every_time_fails_alone(tasks: Path, t
 
 
 def test_a_cell_that_a_cluster_has_given_up_runs_once_more_alone(tasks: Path, tmp_path: Path) -> None:
-    engine = Dying("extract", times=99, error=KilledWorker("after four attempts"))
+    engine = Dying("extract", times=99, error=WorkerLost("after four attempts", attempts=2))
     out = tmp_path / "out"
     with study_lock(out):
         state = work_through(opened(small_plan(tasks, measures=["clusters"]), out), out, engine, engine.work)
@@ -137,7 +140,7 @@ def test_an_interruption_in_this_process_is_not_swallowed(
     def interrupted(*arguments: Any, **rest: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(measures, "measure_space", interrupted)
+    monkeypatch.setattr(geometry, "measure_space", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run_study(small_plan(tasks, tuning=None), tmp_path / "out", engine="here")
     assert not (tmp_path / "out" / "failed").exists()
@@ -154,6 +157,47 @@ def test_memory_that_running_cells_will_still_take_is_counted(monkeypatch: pytes
     assert not engine.has_room(1, 3_001, 5_000)
     assert not engine.has_room(4, 1, 0)
     engine.close()
+
+
+def test_a_worker_that_dies_is_reported_and_replaced(tasks: Path, tmp_path: Path) -> None:
+    study = opened(small_plan(tasks, measures=["clusters"], tuning=None), tmp_path)
+    (cell,) = [cell for cell in expand(study, lambda key: None).cells.values() if cell.kind == "extract"]
+    engine = Processes(1)
+    try:
+        unknown = replace(cell, kind="unknown")  # fails before it begins, so that the worker is idle
+        assert "KeyError" in engine.submit(unknown, str(tmp_path)).result().error
+        (worker,) = engine._started
+        worker._process.kill()
+        worker._process.wait()
+        with pytest.raises(WorkerLost, match="ended with a cell unfinished") as caught:
+            engine.submit(unknown, str(tmp_path)).result()
+        assert caught.value.attempts == 1
+        assert "KeyError" in engine.submit(unknown, str(tmp_path)).result().error
+        assert worker not in engine._started
+    finally:
+        engine.close(now=True)
+
+
+def test_a_worker_ends_with_the_connection_to_its_parent() -> None:
+    worker = WorkerProcess(1)
+    worker._connection.close()
+    assert worker._process.wait(60) == 1
+
+
+def test_workers_find_thread_limits_and_ignore_interrupts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    worker = WorkerProcess(2)
+    try:
+        process = psutil.Process(worker._process.pid)
+        assert {process.environ()[name] for name in THREAD_VARIABLES} == {"2"}
+        os.kill(process.pid, signal.SIGINT)
+        time.sleep(0.2)
+        assert worker._process.poll() is None
+        assert worker.memory > 0
+    finally:
+        worker.kill()
+    assert worker.memory == 0
+    assert os.environ["OMP_NUM_THREADS"] == "7"
 
 
 @pytest.mark.parametrize(

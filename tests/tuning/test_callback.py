@@ -18,7 +18,7 @@ from closerlook.representations.extract import extract
 from closerlook.tasks import load_task
 from closerlook.tasks.task import Task
 from closerlook.tuning import GeometryCallback
-from closerlook.tuning.callback import choose_examples, find_encoder
+from closerlook.tuning.callback import find_encoder, subsample
 from tests.tuning.tasks import small
 
 FOLDER = resolve(EMBEDDED).folder
@@ -155,7 +155,7 @@ def test_the_encoder_is_found_inside_any_model(tmp_path: Path) -> None:
     assert find_encoder(None, bare) is bare
     with pytest.raises(InputError, match="2 encoders found in Own; name one, as GeometryCallback"):
         find_encoder(Own(bare, hf.AutoModel.from_pretrained(FOLDER, dtype=torch.float32)))
-    with pytest.raises(InputError, match="encoder 'nothing' requested; the model has no such part"):
+    with pytest.raises(InputError, match="encoder 'nothing' requested; the model has no submodule of this name"):
         find_encoder(Own(bare), "nothing")
 
 
@@ -170,12 +170,12 @@ def test_the_encoder_is_found_under_an_adapter() -> None:
 
 def test_at_most_so_many_examples_are_taken_always_the_same_ones() -> None:
     split = load_task("toy-pos").split("train")
-    few = choose_examples(split, 100, 0)
+    few = subsample(split, 100, 0)
     assert len(few) == 100
     assert len(np.unique(few.sentence)) < 20
-    np.testing.assert_array_equal(few.sentence, choose_examples(split, 100, 0).sentence)
-    assert not np.array_equal(few.sentence, choose_examples(split, 100, 1).sentence)
-    assert len(choose_examples(split, 10**6, 0)) == len(split)
+    np.testing.assert_array_equal(few.sentence, subsample(split, 100, 0).sentence)
+    assert not np.array_equal(few.sentence, subsample(split, 100, 1).sentence)
+    assert len(subsample(split, 10**6, 0)) == len(split)
 
 
 def test_two_labels_have_no_similarity(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Fine-tuning: it learns, it is the same every time, and its snapshots are the encoder's vectors and change nothing."""
 
-import dataclasses
 import json
 import os
 import random
@@ -21,8 +20,7 @@ from closerlook.encoders.source import EMBEDDED, resolve
 from closerlook.errors import InputError, WorkError
 from closerlook.representations.extract import extract
 from closerlook.tasks.task import Task
-from closerlook.tuning import TuningResult, finetune, snapshot_spaces, tune
-from closerlook.tuning.settings import SIZES
+from closerlook.tuning import TuningResult, TuningSettings, snapshot_spaces, tune
 from tests.encoders.families import save_family
 from tests.tuning.tasks import small
 
@@ -58,7 +56,7 @@ def test_step_zero_is_plain_extraction(usual: tuple[TuningResult, Path]) -> None
     run, store = usual
     assert run.snapshots[0].fingerprint == run.base == resolve(EMBEDDED).fingerprint
     plain = extract(EMBEDDED, small(), split="all")
-    kept = snapshot_spaces(run, 0, small(), split="all", store=store)
+    kept = snapshot_spaces(run, 0, small(), splits="all", store=store)
     assert len(kept) == len(plain) == 6
     for one, other in zip(kept, plain, strict=True):
         np.testing.assert_array_equal(one.X, other.X)
@@ -80,7 +78,7 @@ def stop() -> None:
 def test_a_snapshot_is_found_without_a_model(usual: tuple[TuningResult, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     run, store = usual
     monkeypatch.setattr(Encoder, "load", None)
-    (space,) = snapshot_spaces(run, -1, small(), split="test", layers=2, store=store)
+    (space,) = snapshot_spaces(run, -1, small(), splits="test", layers=2, store=store)
     made = space.provenance
     assert (made.encoder, made.checkpoint, made.layer) == ("bert-tiny", "tuned on small-token, seed 0, step 10", 2)
     assert made.weights == run.snapshots[-1].fingerprint
@@ -88,9 +86,7 @@ def test_a_snapshot_is_found_without_a_model(usual: tuple[TuningResult, Path], m
         snapshot_spaces(run, -1, small("sentence"), layers=2, store=store)
     with pytest.raises(InputError, match="step 3 requested; there are snapshots at 0, 1, 2, 4, 8, 10"):
         snapshot_spaces(run, 3, small(), store=store)
-    with pytest.raises(
-        InputError, match="the fine-tuning was on task 'small-token', which is no name of the catalogue"
-    ):
+    with pytest.raises(InputError, match="the fine-tuning was on task 'small-token', which is not in the catalogue"):
         snapshot_spaces(run, store=store)
 
 
@@ -126,13 +122,13 @@ def test_other_tasks_are_probed_along_the_way() -> None:
     run = tune(EMBEDDED, small(), probe=probes, snapshots=2, splits="test", **SHORT)
     assert list(run.settings.probe) == ["small-pair", "small-sentence"]
     assert list(run.snapshots[-1].accuracy) == ["test"]
-    before, after = (snapshot_spaces(run, step, probes, split="test") for step in (0, -1))
+    before, after = (snapshot_spaces(run, step, probes, splits="test") for step in (0, -1))
     assert [space.d for space in after] == [256, 128]
     assert not any(np.allclose(one.X, other.X) for one, other in zip(before, after, strict=True))
 
 
 def test_fewer_layers_may_be_kept_between_the_start_and_the_end(usual: tuple[TuningResult, Path]) -> None:
-    run = tune(EMBEDDED, small(), snapshots=[4], between="last", **SHORT | {"layers": "all"})
+    run = tune(EMBEDDED, small(), snapshots=[4], snapshot_layers="last", **SHORT | {"layers": "all"})
     assert prints(run).items() <= prints(usual[0]).items()
     assert [len(snapshot_spaces(run, step, small())) for step in (0, 4, 10)] == [3, 1, 3]
     with pytest.raises(WorkError, match="1 of 1 spaces are not in the store"):
@@ -141,7 +137,7 @@ def test_fewer_layers_may_be_kept_between_the_start_and_the_end(usual: tuple[Tun
 
 def test_the_end_has_all_its_layers_where_the_training_stops_early() -> None:
     short: dict[str, Any] = {"epochs": 30, "batch_size": 8, "learning_rate": 2e-2, "snapshots": "epoch"}
-    run = tune(EMBEDDED, small(), early_stopping=1, between="last", **short)
+    run = tune(EMBEDDED, small(), early_stopping=1, snapshot_layers="last", **short)
     assert [snapshot.step for snapshot in run.snapshots] == list(range(0, run.steps + 1, 5))
     assert len(snapshot_spaces(run, -1, small())) == 3
 
@@ -205,21 +201,6 @@ def test_training_stops_when_the_loss_held_out_no_longer_falls() -> None:
     assert run.steps % 5 == 0
 
 
-def test_a_dev_split_is_what_early_stopping_looks_at() -> None:
-    from closerlook.tuning.training import choose_texts
-
-    settings = tune(EMBEDDED, small("sentence", 8, 4), epochs=1, snapshots=2, early_stopping=1, layers=2).settings
-    texts, held_out = choose_texts(small(), settings)
-    assert held_out is not None
-    assert (len(texts), len(held_out[1])) == (36, 4)
-    assert not set(texts) & set(held_out[1])
-    annotated = [((f"word{i}", "here"), [((0,), "AB"[i % 2])]) for i in range(4)]
-    task = Task.build("t", "token", {"train": annotated, "dev": annotated[:2]})
-    texts, held_out = choose_texts(task, settings)
-    assert held_out is not None
-    assert (len(texts), held_out[0].name) == (4, "dev")
-
-
 # ---- what is left behind ----
 
 
@@ -238,6 +219,24 @@ def test_a_finished_run_is_done_again_where_its_vectors_are_gone(tmp_path: Path)
     assert snapshot_spaces(again, -1, small(), store=tmp_path / "other")
 
 
+def test_settings_of_a_run_repeat_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = tune(EMBEDDED, small(), out=tmp_path / "run", snapshots=2, probe=[small(), "toy-question"], **SHORT)
+    monkeypatch.setattr(Encoder, "load", None)
+    assert tune(EMBEDDED, small(), run.settings, out=tmp_path / "run") == run
+    other = {"probe": {"toy-question": "0" * 64}}
+    with pytest.raises(InputError, match="the content of task toy-question differs from the one in the settings"):
+        tune(EMBEDDED, small(), run.settings, **other)
+
+
+def test_single_settings_can_be_replaced_by_name(usual: tuple[TuningResult, Path]) -> None:
+    settings = TuningSettings(**SHORT)
+    run = tune(EMBEDDED, small(), settings, snapshots=2)
+    assert run.settings == settings.change(snapshots=2, probe=run.settings.probe).resolve(run.info, "bert-tiny")
+    assert prints(run)[10] == prints(usual[0])[10]
+    with pytest.raises(InputError, match=r"setting 'epoch' is unknown; did you mean epochs\?"):
+        tune(EMBEDDED, small(), epoch=3)
+
+
 def test_a_run_with_other_settings_is_not_overwritten(tmp_path: Path) -> None:
     tune(EMBEDDED, small(), out=tmp_path, snapshots=2, **SHORT)
     kept = (tmp_path / "tuned.json").read_bytes()
@@ -249,7 +248,7 @@ def test_a_run_with_other_settings_is_not_overwritten(tmp_path: Path) -> None:
         ({"encoder": "random:bert-tiny"}, "encoder: bert-tiny, now random:bert-tiny"),
     ]
     for changed, message in others:
-        with pytest.raises(InputError, match=f"holds a run with other settings \\({message}\\)"):
+        with pytest.raises(InputError, match=f"holds a run with different settings \\({message}\\)"):
             tune(**{"encoder": EMBEDDED, "task": small(), "out": tmp_path, "snapshots": 2, **SHORT, **changed})
     assert (tmp_path / "tuned.json").read_bytes() == kept
 
@@ -349,17 +348,6 @@ def test_lora_without_peft_says_how_to_install_it(monkeypatch: pytest.MonkeyPatc
         tune(EMBEDDED, small(), lora=True, **SHORT)
 
 
-def test_defaults_depend_on_the_size_and_on_lora() -> None:
-    asked = finetune.Asked(0, None, None, None, 0.1, 0.01, "log", None, None, {})
-    rest: dict[str, Any] = dict.fromkeys(
-        ("pool", "probe", "splits", "layers", "between", "window", "save_weights", "deterministic")
-    )
-    rates = [asked.fill(parameters, **rest).learning_rate for parameters in (4_000_000, 110_000_000, 335_000_000)]
-    assert rates == [3e-4, 5e-5, 2e-5] == [size.learning_rate for size in SIZES]
-    with_lora = dataclasses.replace(asked, lora=True).fill(4_000_000, **rest)
-    assert (with_lora.lora, with_lora.learning_rate, with_lora.batch_size) == (8, 3e-3, 32)
-
-
 # ---- what is refused ----
 
 
@@ -388,7 +376,7 @@ def test_defaults_depend_on_the_size_and_on_lora() -> None:
         ({"device": "tpu9"}, "device 'tpu9' is unknown"),
         ({"snapshots": [11]}, "a snapshot at step 11 requested; this training has steps 0 to 10"),
         ({"snapshots": "sometimes"}, "snapshots 'sometimes' requested; expected log"),
-        ({"save_weights": True}, "save_weights asked for without a folder; pass out as well"),
+        ({"save_weights": True}, "save_weights requested without a folder; pass out as well"),
         ({"probe": []}, "no task arrived"),
         ({"probe": ["toy-pos", "toy-pos"]}, "two tasks to probe are called toy-pos"),
         (
@@ -431,5 +419,5 @@ def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
 
 def test_half_an_encoder_decoder_cannot_be_saved(tmp_path: Path) -> None:
     folder = save_family("t5", tmp_path / "t5")
-    with pytest.raises(InputError, match="save_weights asked for; only one half of t5 is tuned"):
+    with pytest.raises(InputError, match="save_weights requested; t5 is an encoder-decoder, of which only the encoder"):
         tune(folder, small(), save_weights=True, out=tmp_path / "run")

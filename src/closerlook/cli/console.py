@@ -104,7 +104,8 @@ def _lines(what: str, after: float) -> Callable[[int, int], None]:
         if now >= due and done:
             due = now + QUIET_SECONDS
             left = (now - start) * (total - done) / done
-            note(f"{what}: {done:,} of {total:,}, about {left:.0f} s left")
+            known = f", about {left:.0f} s left" if 10 * done >= total else ""  # the first parts are not typical
+            note(f"{what}: {done:,} of {total:,}{known}")
 
     return show
 

@@ -203,7 +203,9 @@ def _told(state: StudyState) -> str:
     failed = f"{len(state.failed)} failed · " if state.failed else ""
     more = f" and {len(running) - 1} more" if len(running) > 1 else ""
     now = f" · {running[0]}{more}" if running else ""
-    return f"{failed}about {span(state.seconds_left)} left · {bytes_text(_memory())}{now}"
+    seconds = state.seconds_left
+    left = "" if seconds is None else f"about {span(seconds)} left · "
+    return f"{failed}{left}{bytes_text(_memory())}{now}"
 
 
 def _memory() -> int:

@@ -1,11 +1,11 @@
-"""`closerlook tune`: an encoder fine-tuned on a task, its vectors kept along the way."""
+"""`closerlook tune`: fine-tunes an encoder on a task and stores its vectors along the way."""
 
 from __future__ import annotations
 
 import json
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 EXAMPLE = "Example: closerlook tune --encoder ./bert-mini --task pos --data ./data --snapshots 8 --out tuned/pos"
 
 TRAINING = "Training"
-KEEPING = "What is kept"
+STORING = "What is stored"
 
 
 def tune(
@@ -35,66 +35,72 @@ def tune(
         Path | None, Option(help="Folder for tuned.json and, with --save-weights, the weights. (required)")
     ] = None,
     seed: Annotated[
-        int, Option(help="Of the head, the order of the texts, and dropout.", rich_help_panel=TRAINING)
+        int, Option(help="Seed for the head, the order of the texts, and dropout.", rich_help_panel=TRAINING)
     ] = 0,
     epochs: Annotated[
-        float | None, Option(help="Passes over the texts. (default: by the encoder's size)", rich_help_panel=TRAINING)
+        float | None,
+        Option(help="Passes over the training texts. (default: by the encoder's size)", rich_help_panel=TRAINING),
     ] = None,
     learning_rate: Annotated[
-        float | None, Option(help="At its highest. (default: by the encoder's size)", rich_help_panel=TRAINING)
+        float | None, Option(help="Highest learning rate. (default: by the encoder's size)", rich_help_panel=TRAINING)
     ] = None,
-    batch_size: Annotated[int | None, Option(help="Texts in a step. (default: 32)", rich_help_panel=TRAINING)] = None,
+    batch_size: Annotated[int | None, Option(help="Texts in a batch. (default: 32)", rich_help_panel=TRAINING)] = None,
     warmup: Annotated[
-        float, Option(help="Share of the steps in which the rate rises.", rich_help_panel=TRAINING)
+        float, Option(help="Share of the steps in which the learning rate rises.", rich_help_panel=TRAINING)
     ] = 0.1,
-    weight_decay: Annotated[float, Option(help="Of AdamW.", rich_help_panel=TRAINING)] = 0.01,
+    weight_decay: Annotated[float, Option(help="Weight decay of AdamW.", rich_help_panel=TRAINING)] = 0.01,
     early_stopping: Annotated[
         int | None,
         Option(
-            help="Epochs to wait for a lower loss on the dev split, else on a tenth of train held out.",
+            help="Stop after this many epochs without a lower loss on dev, or on a tenth of train if there is no dev.",
             rich_help_panel=TRAINING,
         ),
     ] = None,
     lora: Annotated[
-        int | None, Option(help="Train adapters of this rank only (needs PEFT).", rich_help_panel=TRAINING)
+        int | None, Option(help="Train only low-rank adapters, of this rank (needs PEFT).", rich_help_panel=TRAINING)
     ] = None,
     trainer: Annotated[
         list[str] | None,
         Option(
-            help="NAME=VALUE of transformers' TrainingArguments, such as bf16=true; may be repeated.",
+            help="NAME=VALUE for transformers' TrainingArguments, such as bf16=true; may be repeated.",
             rich_help_panel=TRAINING,
         ),
     ] = None,
     snapshots: Annotated[
         str,
         Option(
-            help="log (0, 1, 2, 4 …), epoch, every:K, how many, or steps such as 0,10,100; start and end always.",
-            rich_help_panel=KEEPING,
+            help="log (0, 1, 2, 4 …), epoch, every:K, a number, or steps such as 0,10,100; always with first and last.",
+            rich_help_panel=STORING,
         ),
     ] = "log",
     probe: Annotated[
         list[str] | None,
-        Option(help="Task whose vectors are kept; may be repeated. (default: the tuned one)", rich_help_panel=KEEPING),
+        Option(help="Task whose vectors are stored; may be repeated. (default: --task)", rich_help_panel=STORING),
     ] = None,
     split: Annotated[
-        list[str] | None, Option(help="Split to keep; may be repeated. (default: all)", rich_help_panel=KEEPING)
+        list[str] | None, Option(help="Split to store; may be repeated. (default: all)", rich_help_panel=STORING)
     ] = None,
     layers: Annotated[
-        str, Option(help="all, last, or numbers such as 0,2-4; 0 is the embedding output.", rich_help_panel=KEEPING)
+        str,
+        Option(
+            help="Layers at the first and last snapshot: all, last, or 0,2-4; 0 is the embedding output.",
+            rich_help_panel=STORING,
+        ),
     ] = "all",
-    between: Annotated[
+    snapshot_layers: Annotated[
         str | None,
-        Option(help="Layers at snapshots in between. (default: those of --layers)", rich_help_panel=KEEPING),
+        Option(help="Layers at snapshots between first and last. (default: --layers)", rich_help_panel=STORING),
     ] = None,
     pool: Annotated[
         str,
         Option(
             help="mean, first or last subword; cls or mean for sentences. auto: mean, cls for sentences.",
-            rich_help_panel=KEEPING,
+            rich_help_panel=STORING,
         ),
     ] = "auto",
     save_weights: Annotated[
-        bool, Option("--save-weights", help="Keep each snapshot's weights, in OUT/step-N.", rich_help_panel=KEEPING)
+        bool,
+        Option("--save-weights", help="Store the weights of each snapshot in OUT/step-N.", rich_help_panel=STORING),
     ] = False,
     data: Data = None,
     store: StoreFolder = None,
@@ -102,61 +108,65 @@ def tune(
         str, Option(help="auto (CUDA, else MPS, else CPU), cuda, mps, cpu.", rich_help_panel=HOW)
     ] = "auto",
     window: Window = None,
-    encoder_seed: Annotated[int, Option(help="Of the weights of random:ID.", rich_help_panel=HOW)] = 0,
+    encoder_seed: Annotated[int, Option(help="Seed for the weights of random:ID.", rich_help_panel=HOW)] = 0,
     fast: Annotated[
-        bool, Option("--fast", help="On a GPU, do without the same weights every time.", rich_help_panel=HOW)
+        bool, Option("--fast", help="Train faster on a GPU; weights may differ from run to run.", rich_help_panel=HOW)
     ] = False,
     allow_pickle: AllowPickle = False,
     trust_remote_code: TrustRemoteCode = False,
     as_json: Annotated[bool, Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
-    """Fine-tune an encoder with a linear head over exactly the vectors that are probed; keep the vectors on the way."""
+    """Fine-tune an encoder with a linear head over exactly the vectors that are probed, and store them at snapshots."""
     from closerlook.cli.console import note, print_json, progress
+    from closerlook.tuning import TuningSettings
     from closerlook.tuning import tune as run
 
     if out is None:
         raise InputError("no folder given; pass --out DIR")
-    _show_own_notes()
+    settings = TuningSettings(
+        seed=seed,
+        epochs=epochs,
+        learning_rate=learning_rate,
+        batch_size=batch_size,
+        warmup=warmup,
+        weight_decay=weight_decay,
+        pool=pool,
+        snapshots=snapshots,
+        probe=probe or None,
+        splits="all" if not split or "all" in split else split,
+        layers=layers,
+        snapshot_layers=snapshot_layers,
+        window=window,
+        save_weights=save_weights,
+        early_stopping=early_stopping,
+        lora=lora,
+        deterministic=not fast,
+        trainer_arguments=dict(map(_trainer_argument, trainer or [])),
+    )
+    _show_tuning_messages()
     with progress("fine-tuning steps") as show:
         tuned = run(
             encoder,
             task,
+            settings,
             out=out,
-            seed=seed,
-            epochs=epochs,
-            learning_rate=learning_rate,
-            batch_size=batch_size,
-            warmup=warmup,
-            weight_decay=weight_decay,
-            pool=pool,
-            snapshots=snapshots,
-            probe=probe or None,
-            splits="all" if not split or "all" in split else split,
-            layers=layers,
-            between=between,
             data=data,
             store=store,
-            save_weights=save_weights,
-            early_stopping=early_stopping,
-            lora=lora,
             device=device,
-            window=window,
             encoder_seed=encoder_seed,
-            deterministic=not fast,
             allow_pickle=allow_pickle,
             trust_remote_code=trust_remote_code,
-            trainer_arguments=dict(map(_argument, trainer or [])),
             progress=show,
         )
     if as_json:
         print_json(tuned.to_dict())
         return
-    _print(tuned)
+    _print_snapshots(tuned)
     note(f"{tuned.steps} steps, {len(tuned.snapshots)} snapshots in {tuned.seconds:.1f} s; {out / 'tuned.json'}")
 
 
-def _show_own_notes() -> None:
-    """Notes of the fine-tuning, without those of each snapshot's extraction."""
+def _show_tuning_messages() -> None:
+    """Show the log messages of the fine-tuning, but not those of the extraction at each snapshot."""
     from closerlook.cli.console import show_notes
 
     show_notes()
@@ -164,8 +174,8 @@ def _show_own_notes() -> None:
     logging.getLogger("closerlook.tuning").setLevel(logging.INFO)
 
 
-def _argument(text: str) -> tuple[str, Any]:
-    """NAME=VALUE, the value read as JSON where it is JSON (numbers, true, lists), else as it stands."""
+def _trainer_argument(text: str) -> tuple[str, object]:
+    """Name and value of NAME=VALUE; the value is read as JSON (numbers, true, lists) if it is JSON, else as text."""
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
         raise InputError(f"--trainer {text!r} arrived; expected NAME=VALUE, such as bf16=true")
@@ -175,7 +185,7 @@ def _argument(text: str) -> tuple[str, Any]:
         return name, value
 
 
-def _print(tuned: TuningResult) -> None:
+def _print_snapshots(tuned: TuningResult) -> None:
     from closerlook.cli.console import print_table
 
     splits = list(tuned.snapshots[0].accuracy)

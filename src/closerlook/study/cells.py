@@ -1,40 +1,37 @@
-"""The cells of a study: what each does, what it needs, and the address that its inputs give it."""
+"""`Cell`, one unit of work of a study, and the positions of the table that its result fills."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from closerlook.encoders.source import EncoderInfo, Source
+from closerlook.representations.extract import choose_layers
 from closerlook.representations.store import content_key
-from closerlook.study.layers import layers_of
-from closerlook.study.plan import Plan
 from closerlook.tasks.catalogue import DATA
 from closerlook.tasks.task import Task
 from closerlook.tuning.settings import TuningSettings
 
-Kind = Literal["extract", "tune", "geometry", "classify", "compare", "paths", "panel", "nulls", "halves", "alike"]
-
-FORMATS: dict[Kind, int] = {
-    **dict.fromkeys(get_args(Kind), 2),
-    **dict.fromkeys(("panel", "alike", "compare", "classify"), 3),
-}
-"""Go into the keys: raise that of a kind of cell when it would come out differently from the same inputs."""
+if TYPE_CHECKING:
+    from closerlook.study.plan import Plan
 
 PRETRAINED = ""
-"""Stands for the task of an encoder that was not fine-tuned."""
+"""The value of tuned_on for an encoder that was not fine-tuned."""
 
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """One piece of work. content: all that its result depends on, hashed into the key. how: where and by what means.
+    """One unit of work of a study.
 
-    inputs: keys of the cells whose results it needs. title: for people. gpu: whether a GPU helps.
+    format: of the kind's results. content: everything that the result depends on; its hash is the key. how: where the
+    inputs are and which device to use, which the result does not depend on. inputs: keys of the cells whose results it
+    needs. title: one line for progress and errors. gpu: whether a GPU helps.
     """
 
-    kind: Kind
+    kind: str
+    format: int
     content: dict[str, Any]
     how: dict[str, Any]
     inputs: tuple[str, ...]
@@ -43,12 +40,15 @@ class Cell:
     key: str = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "key", content_key({"format": FORMATS[self.kind], "kind": self.kind, **self.content}))
+        object.__setattr__(self, "key", content_key({"format": self.format, "kind": self.kind, **self.content}))
 
 
 @dataclass(frozen=True)
 class Position:
-    """Where in the study a measurement stands; tuned_on is empty for an encoder as it came."""
+    """Where a measurement goes in the table: its encoder, training, layer, task and split.
+
+    tuned_on: empty for a pretrained encoder.
+    """
 
     encoder: str
     tuned_on: str
@@ -64,24 +64,26 @@ class Position:
 
 @dataclass(frozen=True)
 class Placement:
-    """A cell's result at one place of the study; what: of a comparison, with what. other: the second encoder's name.
+    """A cell's result at one position of the table.
 
-    along: the places of the snapshots, where the result has rows for each of them.
+    comparison: what was compared, the suffix of the measures' names; empty for a measure of one space. other: the name
+    of the second encoder or seed. snapshots: the positions of all snapshots, if the result has rows for each of them.
     """
 
     key: str
-    place: Position
-    what: str = ""
+    position: Position
+    comparison: str = ""
     other: str = ""
-    along: tuple[Position, ...] = ()
+    snapshots: tuple[Position, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class ResolvedPlan:
-    """A plan with everything it names found and checked. settings: by encoder and task, those of the first seed.
+    """A plan with its encoders and tasks loaded and checked.
 
-    randoms: the same encoders with random weights, where they are wanted, by name. store: absolute. here: the folder
-    that relative paths in the plan start from.
+    randoms: encoders with random weights that others are compared with, by name. settings: of the fine-tuning of each
+    encoder on each task, with the first seed. store: the absolute path of the store. here: the folder that relative
+    paths in the plan start from.
     """
 
     plan: Plan
@@ -93,95 +95,72 @@ class ResolvedPlan:
     here: str
 
     def found(self, encoder: str) -> tuple[Source, EncoderInfo]:
-        """An encoder of the plan, or one of the random ones."""
+        """An encoder of the plan, or one with random weights."""
         return self.encoders.get(encoder) or self.randoms[encoder]
 
 
-# ---- cells that make spaces ----
-
-
-def extract_cell(study: ResolvedPlan, encoder: str) -> Cell:
-    """The spaces of an encoder as it came, for all tasks; of a random one those that others are compared with."""
-    plan, (source, info) = study.plan, study.found(encoder)
-    whole = encoder in study.encoders
-    content = {
-        "weights": source.fingerprint,
-        "dtype": resolved_dtype(study, source),
-        "window": info.window,
-        "tasks": [task.content_hash for task in study.tasks.values()],
-        "splits": plan.splits if whole else ["train"],
-        "layers": layers_of(plan, source, info, ends=True) if whole else [info.layers],
-        "pool": plan.pool,
-    }
-    how = how_of(study) | {"encoder": encoder, "tasks": opened_as(study, study.tasks)}
-    return Cell("extract", content, how, (), f"extract {source.name}", gpu=True)
-
-
-def tune_cell(study: ResolvedPlan, encoder: str, task: str, seed: int) -> Cell:
-    """A fine-tuning, with the spaces of its snapshots."""
-    plan, (source, _) = study.plan, study.encoders[encoder]
-    settings = replace(study.settings[encoder, task], seed=seed)
-    content = {
-        "weights": source.fingerprint,
-        "task": study.tasks[task].content_hash,
-        "settings": settings.to_dict() | {"probe": sorted(settings.probe.values())},
-    }
-    how = how_of(study) | {
-        "encoder": encoder,
-        "task": task,
-        "probe": opened_as(study, plan.probed(task)),
-        "settings": settings.to_dict(),
-    }
-    return Cell("tune", content, how, (), f"tune {source.name} on {task_name(study, task)}, seed {seed}", gpu=True)
-
-
 def how_of(study: ResolvedPlan) -> dict[str, Any]:
-    """Where and by what means every cell of a study is worked on."""
+    """What every cell of a study needs besides its content: where files are, which device and how many threads."""
     plan = study.plan
     return {
         "store": study.store,
         "here": study.here,
-        "data": plan.data or os.environ.get(DATA),  # which a worker elsewhere need not have
+        "data": plan.data or os.environ.get(DATA),  # a worker on another machine need not have the variable
         "device": plan.device,
         "threads": plan.threads,
     }
 
 
 def opened_as(study: ResolvedPlan, tasks: Iterable[str]) -> dict[str, str]:
-    """Tasks by name, and the content that whoever opens them must find."""
+    """The content hash of each task, by name; a worker that loads the task compares it."""
     return {task: study.tasks[task].content_hash for task in tasks}
 
 
 def dtype_of(plan: Plan) -> str:
-    """The precision of encoders as they came: that of their fine-tuning, where there is one."""
+    """The precision of pretrained encoders: that of their fine-tuning, if there is one."""
     return "auto" if plan.tuning is None else "float32"
+
+
+def layers_of(plan: Plan, source: Source, info: EncoderInfo, *, ends: bool) -> list[int]:
+    """The layers of an encoder that are measured: before and after fine-tuning (ends), or at the snapshots between."""
+    between = set(choose_layers(plan.snapshot_layers, info.layers, source.name))
+    if not ends:
+        return sorted(between)
+    return sorted(between | set(choose_layers(plan.layers, info.layers, source.name)))
 
 
 # ---- names ----
 
 
 def encoder_name(study: ResolvedPlan, encoder: str) -> str:
-    """How an encoder is called in the table: by its short name, unless two share it."""
+    """The name of an encoder in the table: its short name, unless two encoders share it."""
     names = [source.name for source, _ in study.encoders.values()]
     short = study.found(encoder)[0].name
     return encoder if names.count(short) > 1 else short
 
 
 def task_name(study: ResolvedPlan, task: str) -> str:
-    """How a task is called in the table: by its own name rather than its file's path, unless two share it."""
-    names = [one.name for one in study.tasks.values()]
+    """The name of a task in the table: its own name, unless two tasks share it; then the path of its file."""
+    names = [loaded.name for loaded in study.tasks.values()]
     short = study.tasks[task].name
     return task if names.count(short) > 1 else short
 
 
 def resolved_dtype(study: ResolvedPlan, source: Source) -> str:
-    """The precision that the spaces of an encoder as it came are made in."""
+    """The precision in which the spaces of a pretrained encoder are computed."""
     from closerlook.representations.extract import dtype_for
 
     return dtype_for(source, dtype_of(study.plan), study.plan.device)
 
 
-def titled(place: Position) -> str:
-    """One line for people: 'bert-tiny · tuned on pos · seed 0 · step 12 · layer 2 · pos/train'."""
-    tuned = [f"tuned on {place.tuned_on}", f"seed {place.seed}", f"step {place.step}"] if place.tuned_on else []
-    return " · ".join([place.encoder, *tuned, f"layer {place.layer}", f"{place.task}/{place.split}"])
+def describe_position(position: Position) -> str:
+    """A position in one line: 'bert-tiny · tuned on pos · seed 0 · step 12 · layer 2 · pos/train'."""
+    tuned = [f"tuned on {position.tuned_on}", f"seed {position.seed}", f"step {position.step}"]
+    return " · ".join(
+        [
+            position.encoder,
+            *(tuned if position.tuned_on else []),
+            f"layer {position.layer}",
+            f"{position.task}/{position.split}",
+        ]
+    )

@@ -1,17 +1,12 @@
-"""Where cells are worked on: in this process, in others on this machine, or on a Dask cluster; all are Executors."""
+"""Where cells run: in this process, in worker processes on this machine, or on a Dask cluster."""
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-import sys
 import threading
-from collections.abc import Iterator
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
-from contextlib import contextmanager, suppress
-from multiprocessing import connection
-from typing import Any, Protocol
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, Protocol
 
 import psutil
 
@@ -19,35 +14,37 @@ from closerlook.errors import InputError, WorkError
 from closerlook.geometry.kernels import count_threads
 from closerlook.study.cells import Cell
 from closerlook.study.execution import Outcome, attempt
+from closerlook.study.workers import WorkerLost, WorkerProcess
 from closerlook.version import __version__
 
-SPARE = 0.8
-"""The share of the free memory that cells may be expected to take."""
+if TYPE_CHECKING:
+    from distributed import Client
 
-THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+MEMORY_SHARE = 0.8
+"""The share of the free memory that cells may be expected to take."""
 
 
 class Engine(Protocol):
-    """Takes cells; says how many at a time, and whether there is memory for one more.
+    """Runs cells. workers: how many at a time.
 
-    A future that raises BrokenExecutor or KilledWorker has lost its worker; the engine goes on with others.
+    A future that raises WorkerLost has lost its worker; the engine goes on with another one.
     """
 
     name: str
     workers: int
 
     def submit(self, cell: Cell, out: str) -> Future[Outcome]:
-        """How the cell ended, once it has."""
+        """Start a cell; the future holds how it ended."""
 
     def has_room(self, running: int, expected: int, reserved: int) -> bool:
-        """Whether a cell that may take `expected` bytes can start beside `running` others that may take `reserved`."""
+        """Whether a cell that may take `expected` bytes can start while `running` others may take `reserved` bytes."""
 
     def close(self, *, now: bool = False) -> None:
-        """Stop; now: without waiting for what runs."""
+        """Stop; now: without waiting for running cells."""
 
 
 def cores() -> int:
-    """How many this process may use."""
+    """The number of cores that this process may use."""
     return count_threads(None)
 
 
@@ -57,114 +54,90 @@ class Here:
     name, workers = "here", 1
 
     def submit(self, cell: Cell, out: str) -> Future[Outcome]:
-        """Done when this returns."""
+        """Run a cell; the future is done when this returns."""
         future: Future[Outcome] = Future()
         future.set_result(attempt(cell, out, cores()))
         return future
 
     def has_room(self, running: int, expected: int, reserved: int) -> bool:
-        """One at a time."""
+        """Whether no other cell is running."""
         return running == 0
 
     def close(self, *, now: bool = False) -> None:
-        """Nothing runs."""
+        """Do nothing: no cell is running."""
 
 
 class Processes:
-    """Several cells at a time on this machine, each in a process with its share of the cores."""
+    """Several cells at a time on this machine, each in a worker process with its share of the cores.
+
+    A thread for each worker waits for its answers. Workers are started when their first cell arrives.
+    """
 
     name = "processes"
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
         self.threads = max(1, cores() // workers)
-        self._pool = self._start()
-
-    def _start(self) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(
-            self.workers, mp_context=multiprocessing.get_context("spawn"), initializer=_settle_in
-        )
+        self._waiting_threads = ThreadPoolExecutor(workers)
+        self._idle: SimpleQueue[WorkerProcess] = SimpleQueue()
+        self._started: list[WorkerProcess] = []
+        self._lock = threading.Lock()
+        self._closed = False
 
     def submit(self, cell: Cell, out: str) -> Future[Outcome]:
-        """On the next process that is free; where processes have died, on new ones."""
-        with _as_a_parent(self.threads):
-            try:
-                return self._pool.submit(attempt, cell, out, self.threads)
-            except BrokenExecutor:
-                self.close(now=True)
-                self._pool = self._start()
-                return self._pool.submit(attempt, cell, out, self.threads)
+        """Run a cell on an idle worker, or on a new one."""
+        return self._waiting_threads.submit(self._run, cell, out)
+
+    def _run(self, cell: Cell, out: str) -> Outcome:
+        worker = self._take_worker()
+        try:
+            outcome = worker.run(cell, out)
+        except WorkerLost:
+            with self._lock:
+                self._started.remove(worker)
+            raise
+        self._idle.put(worker)
+        return outcome
+
+    def _take_worker(self) -> WorkerProcess:
+        """An idle worker, or a new one; there are never more than threads that wait for them."""
+        with suppress(Empty):
+            return self._idle.get_nowait()
+        with self._lock:
+            if self._closed:
+                raise WorkerLost("the engine was closed before the cell began")
+            worker = WorkerProcess(self.threads)
+            self._started.append(worker)
+            return worker
 
     def has_room(self, running: int, expected: int, reserved: int) -> bool:
-        """A process, and memory beside what the others will still take; one cell always runs, however large."""
+        """Whether a worker is idle and there is memory besides what running cells will still take.
+
+        One cell always runs, however large it is.
+        """
         if running == 0:
             return True
         if running >= self.workers:
             return False
-        taken = sum(_memory(pid) for pid in list(self._pool._processes or {}))
+        taken = sum(worker.memory for worker in list(self._started))
         free: int = psutil.virtual_memory().available
-        return expected + max(0, reserved - taken) <= SPARE * free
+        return expected + max(0, reserved - taken) <= MEMORY_SHARE * free
 
     def close(self, *, now: bool = False) -> None:
-        """Stop the processes; now: kill them, since a result is written whole or not at all."""
-        if now:
-            for process in list((self._pool._processes or {}).values()):  # the pool has no kill before 3.14
-                with suppress(OSError):
-                    process.kill()
-        self._pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _memory(pid: int) -> int:
-    try:
-        held: int = psutil.Process(pid).memory_info().rss
-    except psutil.Error:
-        return 0
-    return held
-
-
-@contextmanager
-def _as_a_parent(threads: int) -> Iterator[None]:
-    """While processes may be started: what they are to find when they begin.
-
-    Their share of the cores stands in the environment, which libraries read when they are loaded. Ctrl-C does not reach
-    them: it is their parent's business. The main module is hidden from them: they need nothing of it, and would run a
-    user's script, study and all, once more.
-    """
-    before = {name: os.environ.get(name) for name in THREADS}
-    os.environ.update(dict.fromkeys(THREADS, str(threads)))
-    masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    main = vars(sys.modules["__main__"])
-    shown: dict[str, Any] = {name: main.pop(name) for name in ("__file__", "__spec__") if name in main}
-    main["__spec__"] = None
-    try:
-        yield
-    finally:
-        main.update(shown)
-        signal.pthread_sigmask(signal.SIG_SETMASK, masked)
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
-def _settle_in() -> None:
-    """A worker's start: Ctrl-C is not for it, and it ends when its parent does, however that comes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_follow, args=(parent.sentinel,), daemon=True).start()
-
-
-def _follow(parent: int) -> None:
-    connection.wait([parent])
-    os._exit(1)  # at once: what it was at is not finished, and nobody asks for it
+        """Stop the workers; now: while they run cells, whose results are then missing."""
+        if not now:
+            self._waiting_threads.shutdown(wait=True)
+        with self._lock:
+            self._closed = True
+            for worker in list(self._started):
+                worker.kill()
+        self._waiting_threads.shutdown(wait=True, cancel_futures=True)
 
 
 class Dask:
-    """The workers of a Dask cluster that runs already; cells that a GPU helps go where one is declared.
+    """The workers of a running Dask cluster; cells that a GPU helps run on workers that declare one, if any do.
 
-    A worker has one cell at a time, which may use all its threads.
+    A worker runs one cell at a time, which may use all its threads.
     """
 
     name = "dask"
@@ -175,59 +148,87 @@ class Dask:
         except ImportError:
             raise InputError("engine dask needs the package distributed; pip install closerlook[cluster]") from None
         try:
-            self._client: Any = Client(scheduler, timeout="20s", set_as_default=False)
+            self._client = Client(scheduler, timeout="20s", set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
             raise WorkError(f"no Dask scheduler answers at {scheduler}: {' '.join(str(error).split())}") from None
         try:
-            found = self._client.scheduler_info(n_workers=-1)["workers"]
-            _check_workers(scheduler, self._client, found)
+            workers = self._client.scheduler_info(n_workers=-1)["workers"]
+            _check_workers(scheduler, self._client, workers)
         except BaseException:
             self._client.close()
             raise
-        self.workers = len(found)
-        self._most = sum(2 if worker["nthreads"] == 1 else 1 for worker in found.values())
-        gpus = any("GPU" in worker.get("resources", {}) for worker in found.values())
+        self.workers = len(workers)
+        self._most_cells = sum(2 if worker["nthreads"] == 1 else 1 for worker in workers.values())
+        gpus = any("GPU" in worker.get("resources", {}) for worker in workers.values())
         self._plain: Executor = self._client.get_executor(pure=False)
         self._gpu: Executor = self._client.get_executor(pure=False, resources={"GPU": 1}) if gpus else self._plain
 
     def submit(self, cell: Cell, out: str) -> Future[Outcome]:
-        """On a worker of the scheduler's choice."""
-        return (self._gpu if cell.gpu else self._plain).submit(_on_a_worker, cell, out)
+        """Run a cell on a worker that the scheduler chooses."""
+        executor = self._gpu if cell.gpu else self._plain
+        return _report_lost_workers(executor.submit(_run_on_worker, cell, out))
 
     def has_room(self, running: int, expected: int, reserved: int) -> bool:
-        """The scheduler looks after memory; workers of one thread are given the next cell before they ask for it."""
-        return running < self._most
+        """The scheduler takes care of memory; a worker with one thread gets its next cell before it has finished."""
+        return running < self._most_cells
 
     def close(self, *, now: bool = False) -> None:
-        """Leave the cluster as it was; now: what runs ends by itself, and its result counts."""
+        """Disconnect from the cluster; now: do not wait for running cells, whose results are still written."""
         for executor in {self._plain, self._gpu}:
             executor.shutdown(wait=not now)
         self._client.close()
 
 
-def _on_a_worker(cell: Cell, out: str) -> Outcome:
+DASK_ATTEMPTS = 2
+"""How many attempts a KilledWorker counts for: Dask itself has tried the cell several times."""
+
+
+def _report_lost_workers(future: Future[Outcome]) -> Future[Outcome]:
+    """The same future, with Dask's KilledWorker turned into WorkerLost."""
+    from distributed import KilledWorker
+
+    outcome: Future[Outcome] = Future()
+
+    def settle(done: Future[Outcome]) -> None:
+        if done.cancelled():
+            outcome.cancel()
+            outcome.set_running_or_notify_cancel()
+            return
+        error = done.exception()
+        if error is None:
+            outcome.set_result(done.result())
+        elif isinstance(error, KilledWorker):
+            outcome.set_exception(WorkerLost(f"Dask lost its workers: {error}", DASK_ATTEMPTS))
+        else:
+            outcome.set_exception(error)
+
+    future.add_done_callback(settle)
+    return outcome
+
+
+def _run_on_worker(cell: Cell, out: str) -> Outcome:
     from distributed import get_worker
 
     return attempt(cell, out, get_worker().state.nthreads)
 
 
-def _check_workers(scheduler: str, client: Any, found: dict[str, Any]) -> None:
-    """There are some, and all have this version of the package."""
-    if not found:
+def _check_workers(scheduler: str, client: Client, workers: dict[str, Any]) -> None:
+    """Check that there are workers, and that all have this version of the package."""
+    if not workers:
         raise WorkError(f"the Dask scheduler at {scheduler} has no workers; start some, and run this again")
-    for worker, answer in client.run(_installed, on_error="return").items():
+    for worker, answer in client.run(_installed_version, on_error="return").items():
         if answer != __version__:
             raise WorkError(
                 f"Dask worker {worker} answers {answer!r}; expected closerlook {__version__} there, as here"
             )
 
 
-def _installed() -> str:
+def _installed_version() -> str:
     return __version__
 
 
 def choose_engine(name: str | None, workers: int | None, scheduler: str | None) -> str:
-    """The name of the engine asked for; by default processes, or this one where there is one worker."""
+    """The name of the requested engine; by default 'processes', or 'here' for a single worker."""
     if scheduler is not None and name not in (None, "dask"):
         raise InputError(f"--scheduler given with engine {name}; it belongs to dask")
     if name == "dask" or scheduler is not None:
@@ -244,7 +245,7 @@ def choose_engine(name: str | None, workers: int | None, scheduler: str | None) 
 
 
 def open_engine(name: str | None, workers: int | None, scheduler: str | None) -> Engine:
-    """The engine asked for, ready to work; processes are as many as there are cores unless `workers` says."""
+    """The requested engine, ready to run cells. workers: the number of processes; by default one for each core."""
     chosen = choose_engine(name, workers, scheduler)
     if chosen == "dask":
         return Dask(str(scheduler))

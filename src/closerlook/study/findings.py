@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from closerlook.study.measures import CORRELATED
+from closerlook.study.kinds.comparison import FEWEST_LABELS
 from closerlook.study.readings import Measurement, Results, Run, index_results, null_names
 from closerlook.study.verdicts import Answer, Finding, count_answers, count_runs, make_finding
 
@@ -75,9 +75,9 @@ def _diverges(results: Results, run: Run) -> Answer:
 def _without_similarity(results: Results, run: Run, otherwise: str) -> Answer:
     """No answer: because there are too few labels, or for another reason."""
     labels = results.before("n_labels", run.encoder, run.task) or results.after("n_labels", run)
-    if labels is None or labels.value >= CORRELATED:
+    if labels is None or labels.value >= FEWEST_LABELS:
         return Answer(run, None, otherwise)
-    reason = f"{labels.value:.0f} labels; spatial similarity needs at least {CORRELATED}"
+    reason = f"{labels.value:.0f} labels; spatial similarity needs at least {FEWEST_LABELS}"
     return Answer(run, None, reason, frozenset({"few labels"}))
 
 

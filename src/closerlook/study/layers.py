@@ -1,29 +1,17 @@
-"""Which layers of an encoder a study measures, and which of them is the last."""
+"""The last layer of an encoder: the highest at which a study measured one of its spaces."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from closerlook.encoders.source import EncoderInfo, Source
-from closerlook.representations.extract import choose_layers
-from closerlook.study.kinds import tune
+from closerlook.study.kinds import KINDS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from closerlook.study.plan import Plan
-
-HEAD_MEASURES = frozenset(measure.name for measure in tune.MEASURES)
+HEAD_MEASURES = frozenset(measure.name for kind in KINDS if kind.makes_spaces for measure in kind.measures)
 """Measures of a fine-tuned head, not of a space: their rows have the encoder's full depth as their layer."""
-
-
-def layers_of(plan: Plan, source: Source, info: EncoderInfo, *, ends: bool) -> list[int]:
-    """The layers of an encoder that are measured: before and after fine-tuning (ends), or at the snapshots between."""
-    between = set(choose_layers(plan.snapshot_layers, info.layers, source.name))
-    if not ends:
-        return sorted(between)
-    return sorted(between | set(choose_layers(plan.layers, info.layers, source.name)))
 
 
 def last_layer(layers: Iterable[int]) -> int:

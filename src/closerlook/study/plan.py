@@ -2,174 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
 import yaml
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
 from closerlook.errors import InputError
-from closerlook.geometry.nulls import POINTS as NULL_POINTS
-from closerlook.geometry.point_similarity import NEIGHBOURS
-from closerlook.probes.grid import GRID, SEEDS, check_sizes
-from closerlook.probes.training import ProbeTraining, Sizes
+from closerlook.study.entries import Layers, PlanPart, as_list, as_value_error
+from closerlook.study.kinds import REQUESTS
+from closerlook.study.kinds.classifier import Classifier
+from closerlook.study.kinds.comparison import Compare
+from closerlook.study.kinds.geometry import Geometry, Uncertainty
+from closerlook.study.kinds.nulls import Nulls
+from closerlook.study.kinds.panel import Panel
+from closerlook.study.kinds.split_halves import Halves
+from closerlook.study.kinds.tune import Tuning
 from closerlook.tuning.schedule import read_snapshots
-from closerlook.tuning.settings import WARMUP, WEIGHT_DECAY
 
 PRESETS = ("default", "paper", "paper-small")
-Measure = Literal[
-    "classifier", "clusters", "distances", "similarity", "centroids", "panel", "nulls", "uncertainty", "halves"
-]
-MEASURES: tuple[str, ...] = get_args(Measure)
 
 
-def _layers(value: Any) -> Any:
-    """As `choose_layers` takes them; whether an encoder has them is seen when it is opened."""
-    numbers = value if isinstance(value, list) else [value]
-    if not isinstance(value, str) and not all(type(number) is int for number in numbers):
-        raise ValueError(f"expected all, last, or numbers such as 2, [0, 2] or '0,2-4' ({value!r} arrived)")
+def _check_measure(value: str) -> str:
+    if value not in REQUESTS:
+        expected = f"{', '.join(map(repr, REQUESTS[:-1]))} or {REQUESTS[-1]!r}"
+        raise ValueError(f"expected {expected} ({value!r} arrived)")
     return value
-
-
-def _listed(value: Any) -> Any:
-    return [value] if isinstance(value, str | int) and not isinstance(value, bool) else value
-
-
-def _sizes(value: Any) -> Any:
-    if value == "grid":
-        return GRID
-    return _refusing(check_sizes, value)
-
-
-def _refusing(check: Callable[[Any], Any], value: Any) -> Any:
-    """What a check of another module gives, its refusal in the form that pydantic collects."""
-    try:
-        return check(value)
-    except InputError as error:
-        raise ValueError(str(error)) from None
 
 
 def _schedule(value: Any) -> Any:
     if isinstance(value, dict) and list(value) == ["every"]:  # what YAML makes of `every: 10`
         value = f"every: {value['every']}"
-    return _refusing(read_snapshots, value)
+    return as_value_error(read_snapshots, value)
 
 
-def _folds(value: int) -> int:
-    if value == 1:
-        raise ValueError("expected 0, or 2 and more (1 arrived)")
-    return value
-
-
-Layers = Annotated[str | int | list[int], BeforeValidator(_layers)]
-Names = Annotated[list[str], BeforeValidator(_listed), Field(min_length=1)]
+Names = Annotated[list[str], BeforeValidator(as_list), Field(min_length=1)]
+MeasureName = Annotated[str, AfterValidator(_check_measure)]
 Seed = Annotated[int, Field(strict=True, ge=0, lt=1 << 32)]
 DEVICE = r"auto|cpu|mps|cuda(:\d+)?"
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Tuning(_Part):
-    """How encoders are fine-tuned; what is not given is usual for the encoder's size."""
-
-    epochs: float | None = Field(None, gt=0)
-    learning_rate: float | None = Field(None, gt=0)
-    batch_size: int | None = Field(None, ge=1)
-    warmup: float = Field(WARMUP, ge=0, lt=1)
-    weight_decay: float = Field(WEIGHT_DECAY, ge=0)
-    early_stopping: int | None = Field(None, ge=1)
-    lora: bool | int | None = None
-    trainer_arguments: dict[str, Any] = {}
-
-
-class Classifier(_Part):
-    """The grid of classifier probes. at: the start and the end of a fine-tuning, or every snapshot."""
-
-    sizes: Annotated[tuple[Sizes, ...], BeforeValidator(_sizes)] = GRID
-    seeds: int = Field(SEEDS, ge=1)
-    at: Literal["ends", "all"] = "ends"
-    layers: Layers = "last"
-    max_rounds: int = Field(ProbeTraining.max_rounds, ge=1)
-    patience: int = Field(ProbeTraining.patience, ge=1)
-
-
-class Geometry(_Part):
-    """How spaces are measured; see `geometry.cluster` and `geometry.cluster_distances`."""
-
-    tau: float = Field(1e-6, gt=0, lt=1)
-    min_points: int = Field(1, ge=1)
-    statistic: Literal["mean", "min"] = "mean"
-    permutations: int = Field(9999, ge=0)
-    resamples: int = Field(2000, ge=0)
-
-
-class Panel(_Part):
-    """The wider panel: collapse, dimension, isotropy, label fit, and how alike each layer is to the original.
-
-    neighbours: of each point, for the share of them that stays.
-    """
-
-    layers: Layers = "all"
-    neighbours: int = Field(NEIGHBOURS, ge=1)
-
-
-class Nulls(_Part):
-    """What chance gives, at the start and the end of a fine-tuning.
-
-    shuffles: of the labels, for separability. cluster_shuffles: of the labels, each clustered in full, on `points`
-    points at most. random_encoder: spaces are compared with those of the same encoder with random weights as well.
-    """
-
-    layers: Layers = "last"
-    shuffles: int = Field(20, ge=0)
-    cluster_shuffles: int = Field(3, ge=0)
-    points: int = Field(NULL_POINTS, ge=2)
-    random_encoder: bool = True
-
-
-class Uncertainty(_Part):
-    """Intervals of distances and similarities over examples, at the start and the end of a fine-tuning.
-
-    resamples: of the examples, for each of which all distances are computed anew; two for each split into halves.
-    """
-
-    layers: Layers = "last"
-    resamples: int = Field(20, ge=4)
-
-
-class Halves(_Part):
-    """Similarity of parts of train with each other, which may foresee that of train and test.
-
-    repeats: of the split into halves. folds: of the split into folds, each beside the rest; 0: halves only.
-    """
-
-    layers: Layers = "last"
-    repeats: int = Field(3, ge=1)
-    folds: Annotated[int, Field(ge=0), AfterValidator(_folds)] = 5
-
-
-class Cross(_Part):
+class Cross(PlanPart):
     """Fine-tune on one task, probe another."""
 
     tuned: str
     probed: str
 
 
-class Compare(_Part):
-    """Which spaces are compared: train and test, a snapshot and the start, the ends of two seeds, two encoders."""
-
-    train_test: bool = True
-    original: bool = True
-    seeds: bool = True
-    encoders: bool = True
-
-
-class Plan(_Part):
+class Plan(PlanPart):
     """Encoders × tasks × seeds, how they are tuned, and what is measured where.
 
     layers: at the start and the end. snapshot_layers: in between. tuning: null leaves the encoders as they are.
@@ -181,21 +64,21 @@ class Plan(_Part):
     encoders: Names
     tasks: Names
     data: str | None = None
-    seeds: Annotated[list[Seed], BeforeValidator(_listed), Field(min_length=1)] = [0]
+    seeds: Annotated[list[Seed], BeforeValidator(as_list)] = Field([0], min_length=1)
     tuning: Tuning | None = Tuning()
     snapshots: Annotated[str | int | list[int], BeforeValidator(_schedule)] = "log"
     layers: Layers = "all"
     snapshot_layers: Layers = "last"
-    splits: Names = ["train", "test"]
+    splits: Names = Field(["train", "test"])
     pool: str = "auto"
-    measures: Annotated[list[Measure], BeforeValidator(_listed)] = list(MEASURES)  # type: ignore[arg-type]
+    measures: Annotated[list[MeasureName], BeforeValidator(as_list)] = Field(list(REQUESTS))
     classifier: Classifier = Classifier()
     geometry: Geometry = Geometry()
     panel: Panel = Panel()
     nulls: Nulls = Nulls()
     uncertainty: Uncertainty = Uncertainty()
     halves: Halves = Halves()
-    cross: Literal["all"] | list[Cross] = []
+    cross: Literal["all"] | list[Cross] = Field([])
     compare: Compare = Compare()
     device: str = Field("auto", pattern=f"^({DEVICE})$")
     threads: int = Field(1, ge=1)
@@ -311,7 +194,7 @@ def _rest(values: dict[str, Any], wrong: set[Any]) -> Plan | None:
     )
     sound = {name: values[name] for name in asked if name in values and name not in wrong}
     for name in {"encoders", "tasks", "splits"} & set(sound):
-        sound[name] = list(dict.fromkeys(_listed(sound[name])))
+        sound[name] = list(dict.fromkeys(as_list(sound[name])))
     sound["splits"] = list(dict.fromkeys(["train", *sound.get("splits", [])]))
     try:
         return Plan.model_validate(sound | {"measures": ["clusters"]})

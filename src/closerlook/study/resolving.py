@@ -12,14 +12,14 @@ from closerlook.encoders.source import EncoderInfo, Source, resolve
 from closerlook.errors import CloserLookError, InputError
 from closerlook.representations.extract import choose_layers, choose_pool, encoder_info
 from closerlook.representations.store import Store
-from closerlook.study.cells import ResolvedPlan
-from closerlook.study.forecasting import planned_steps
-from closerlook.study.layers import layers_of
+from closerlook.study.cells import ResolvedPlan, layers_of
+from closerlook.study.entries import LayeredPart
 from closerlook.study.plan import Plan, PlanError, make_plan, read_plan
 from closerlook.tasks import load_task
 from closerlook.tasks.task import Task
 from closerlook.tuning.finetune import check_trainable
-from closerlook.tuning.settings import Asked, TuningSettings
+from closerlook.tuning.settings import TuningSettings
+from closerlook.tuning.steps import planned_steps
 
 T = TypeVar("T")
 
@@ -102,7 +102,7 @@ def _random(name: str, plan: Plan, store: Store) -> tuple[Source, EncoderInfo]:
 def _encoder(name: str, plan: Plan, store: Store) -> tuple[Source, EncoderInfo]:
     source = resolve(name)
     info = encoder_info(source, store, device=plan.device)
-    parts = (plan.classifier, plan.panel, plan.nulls, plan.uncertainty, plan.halves)
+    parts = [part for _, part in plan if isinstance(part, LayeredPart)]
     for layers in (plan.layers, plan.snapshot_layers, *(part.layers for part in parts)):
         choose_layers(layers, info.layers, source.name)
     looked_at = layers_of(plan, source, info, ends=True)
@@ -129,39 +129,34 @@ def _task(name: str, plan: Plan) -> Task:
 def _all_settings(
     plan: Plan, encoders: dict[str, tuple[Source, EncoderInfo]], tasks: dict[str, Task], problems: _Problems
 ) -> dict[tuple[str, str], TuningSettings]:
-    """How each encoder is tuned on each task, the defaults for its size filled in."""
-    settings: dict[tuple[str, str], TuningSettings] = {}
+    """The resolved settings of the fine-tuning of each encoder on each task, for the first seed."""
+    all_settings: dict[tuple[str, str], TuningSettings] = {}
     for encoder, (source, info) in encoders.items():
         for name, task in tasks.items():
             problems.catch(partial(choose_pool, plan.pool, task.unit, has_cls=info.has_cls))
             if plan.tuning is None:
                 continue
             probes = {other: tasks[other].content_hash for other in plan.probed(name) if other in tasks}
-            layers = {
-                "layers": layers_of(plan, source, info, ends=True),
-                "between": layers_of(plan, source, info, ends=False),
-            }
-            found = problems.catch(partial(_settings, plan, task, info.parameters, probes, layers))
-            if found is not None:
-                settings[encoder, name] = found
-    return settings
+            settings = problems.catch(partial(_settings, plan, source, info, task, probes))
+            if settings is not None:
+                all_settings[encoder, name] = settings
+    return all_settings
 
 
-def _settings(
-    plan: Plan, task: Task, parameters: int, probes: dict[str, str], layers: dict[str, list[int]]
-) -> TuningSettings:
+def _settings(plan: Plan, source: Source, info: EncoderInfo, task: Task, probes: dict[str, str]) -> TuningSettings:
+    """The resolved settings of the fine-tuning of one encoder on one task; checks that the task can be learnt."""
     assert plan.tuning is not None  # noqa: S101 - for mypy
     check_trainable(task)
-    asked = Asked(seed=plan.seeds[0], snapshots=plan.snapshots, **plan.tuning.model_dump())
-    settings = asked.fill(
-        parameters,
+    settings = TuningSettings(
+        **plan.tuning.model_dump(),
+        seed=plan.seeds[0],
+        snapshots=plan.snapshots,
         pool=plan.pool,
         probe=probes,
         splits=plan.splits,
-        window=None,
+        layers=layers_of(plan, source, info, ends=True),
+        snapshot_layers=layers_of(plan, source, info, ends=False),
         save_weights=plan.save_weights,
-        deterministic=True,
-        **layers,
-    )
-    planned_steps(settings, task)
+    ).resolve(info, source.name)
+    planned_steps(settings, task)  # raises InputError if a snapshot lies beyond the last step
     return settings

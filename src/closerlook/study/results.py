@@ -14,7 +14,7 @@ from closerlook.errors import InputError
 from closerlook.representations.atomic import atomic_write
 from closerlook.study import renamed
 from closerlook.study.cells import Placement, ResolvedPlan
-from closerlook.study.execution import read_result
+from closerlook.study.files import read_result
 from closerlook.study.graph import Graph
 from closerlook.study.registry import MEASURES
 from closerlook.version import __version__
@@ -72,18 +72,18 @@ def make_table(study: ResolvedPlan, out: Path, graph: Graph) -> tuple[pd.DataFra
     import pandas as pd
 
     by_cell: dict[str, list[Placement]] = {key: [] for key in graph.cells}
-    for use in graph.uses:
-        by_cell[use.key].append(use)
+    for placement in graph.placements:
+        by_cell[placement.key].append(placement)
     cells: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
     parts = [_frame([])]
-    for key, uses in by_cell.items():
+    for key, placements in by_cell.items():
         result = read_result(out, key)
         if result is None:
             continue
         cells.append({name: result[name] for name in CELL_FACTS})
-        for use in uses:
-            rows += _placed(study, use, result)
+        for placement in placements:
+            rows += _placed(study, placement, result)
         if len(rows) >= ROWS_AT_A_TIME:
             parts.append(_frame(rows))
             rows = []
@@ -104,19 +104,19 @@ def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
 
 
-def _placed(study: ResolvedPlan, use: Placement, result: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """A cell's rows with the place of one of its uses; what a row says of itself goes before."""
-    at = {place.step: place for place in use.along}
+def _placed(study: ResolvedPlan, placement: Placement, result: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A cell's rows at one of its positions; a column that a row sets itself takes precedence."""
+    by_step = {position.step: position for position in placement.snapshots}
     rest = {"study": study.plan.name, "cell": result["key"], "version": result["version"]}
-    rest |= {"other": use.other} if use.other else {}
+    rest |= {"other": placement.other} if placement.other else {}
     for row in result["rows"]:
         measure = row["measure"]
-        if use.what:
+        if placement.comparison:
             training_only = MEASURES[measure].training_only
-            if training_only and use.what != "original":
+            if training_only and placement.comparison != "original":
                 continue
-            measure = measure if training_only else f"{measure}_{use.what}"
-        yield vars(at.get(row.get("step"), use.place)) | row | rest | {"measure": measure}
+            measure = measure if training_only else f"{measure}_{placement.comparison}"
+        yield vars(by_step.get(row.get("step"), placement.position)) | row | rest | {"measure": measure}
 
 
 def make_manifest(

@@ -6,10 +6,11 @@ import heapq
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import filelock
@@ -18,10 +19,14 @@ from closerlook.errors import InputError, WorkError
 from closerlook.representations.atomic import PART, atomic_write
 from closerlook.study.cells import Cell, ResolvedPlan
 from closerlook.study.engines import Engine
-from closerlook.study.estimate import Costs
-from closerlook.study.execution import CELLS, Outcome, is_finished, read_result, result_path
+from closerlook.study.execution import Outcome
+from closerlook.study.files import CELLS, is_finished, read_result, result_path
 from closerlook.study.forecasting import foresee_run
 from closerlook.study.graph import Graph, expand, grow
+from closerlook.study.kinds import estimate_cell, kind_of
+from closerlook.study.kinds.kind import EARLY
+from closerlook.study.remaining import RemainingTime
+from closerlook.study.workers import WorkerLost
 
 FAILED = "failed"
 ATTEMPTS = 3
@@ -44,17 +49,22 @@ class StudyState:
     """
 
     graph: Graph
+    time_left: Callable[[], float | None] = lambda: None
     coming: dict[str, int] = field(default_factory=dict)
     done: set[str] = field(default_factory=set)
     failed: dict[str, str] = field(default_factory=dict)
     running: dict[str, float] = field(default_factory=dict)
     computed: int = 0
-    seconds_left: float = 0.0
 
     @property
     def total(self) -> int:
         """Cells in all, with those that fine-tunings still to come will bring."""
         return len(self.graph.cells) + sum(self.coming.values())
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds until the study ends, roughly; None as long as that is not known."""
+        return self.time_left()
 
     @property
     def blocked(self) -> int:
@@ -106,9 +116,10 @@ class _Runner:
 
     def __init__(self, study: ResolvedPlan, out: Path, engine: Engine, watch: ProgressCallback) -> None:
         self.study, self.out, self.engine, self.watch = study, out, engine, watch
-        self.costs = Costs(study)
-        self.state = StudyState(Graph())
-        self.queue: list[tuple[int, float, str]] = []
+        self.time = RemainingTime(partial(estimate_cell, study), engine.workers)
+        self.state = StudyState(Graph(), self.time.seconds)
+        self.pilots: set[str] = set()
+        self.queue: list[tuple[int, bool, float, str]] = []
         self.needs: dict[str, set[str]] = {}
         self.followers: dict[str, list[str]] = {}
         self.futures: dict[Future[Outcome], Cell] = {}
@@ -136,14 +147,14 @@ class _Runner:
         """All that is known by now, and what is finished of it."""
         for part in (self.queue, self.needs, self.followers, self.state.done, self.state.coming):
             part.clear()
-        self.costs.restart()
+        self.time.restart()
         self.state.graph = expand(self.study, lambda key: read_result(self.out, key))
         self._enter(self.state.graph.cells.values())
         for key, run in self.state.graph.waiting.items():
             coming = foresee_run(self.study, key, run).cells
             new = [cell for cell in coming.values() if cell.key not in self.state.graph.cells]
             self.state.coming[key] = len(new)
-            self.costs.foresee(key, new)
+            self.time.expect_from(key, new)
         if not self.state.computed:
             self._learn()
 
@@ -153,20 +164,30 @@ class _Runner:
         self.state.done.update(cell.key for cell in new if is_finished(self.out, cell.key))
         settled = self.state.done | set(self.state.failed)
         busy = {cell.key for cell in self.futures.values()}
+        ready = []
         for cell in [cell for cell in new if cell.key not in settled]:
-            self.costs.expect(cell)
+            self.time.expect(cell)
             missing = {key for key in cell.inputs if key not in self.state.done}
             for key in missing:
                 self.followers.setdefault(key, []).append(cell.key)
             if missing:
                 self.needs[cell.key] = missing
             elif cell.key not in busy:
-                self._queue(cell)
+                ready.append(cell)
+        self._queue(ready)
 
-    def _queue(self, cell: Cell) -> None:
-        """Extractions go first, since fine-tunings take their first vectors from them; then what takes longest."""
-        rank = {"extract": 0, "tune": 1}.get(cell.kind, 2)
-        heapq.heappush(self.queue, (rank, -self.costs.seconds(cell), cell.key))
+    def _queue(self, cells: Sequence[Cell]) -> None:
+        """Queue cells that can run now: by the priority of their kind, then those that take longest first.
+
+        The first cell of a kind comes before fine-tunings: its time tells how long the others will take.
+        """
+        for seconds, cell in sorted(((self.time.expected_seconds(cell), cell) for cell in cells), key=_longest_first):
+            is_pilot = not self.time.is_measured(cell.kind) and cell.kind not in self.pilots
+            self.pilots.add(cell.kind)
+            priority = kind_of(cell).priority
+            heapq.heappush(
+                self.queue, (min(priority, EARLY) if is_pilot else priority, not is_pilot, -seconds, cell.key)
+            )
 
     def _learn(self) -> None:
         """Take in what cells took in earlier runs."""
@@ -176,18 +197,19 @@ class _Runner:
             seen[cell.kind] += 1
             found = read_result(self.out, key) if seen[cell.kind] <= LEARNT_FROM else None
             if found is not None:
-                self.costs.learn(cell, found["seconds"])
+                self.time.learn(cell, found["seconds"])
 
     # ---- doing it ----
 
     def _fill(self) -> None:
         """Start what can be started."""
         while self.queue:
-            cell = self.state.graph.cells[self.queue[0][2]]
+            cell = self.state.graph.cells[self.queue[0][-1]]
             if not self._has_room(cell):
                 break
             heapq.heappop(self.queue)
             self.state.running[cell.key] = time.monotonic()
+            self.time.begin(cell)
             self._tell()
             self.futures[self.engine.submit(cell, str(self.out))] = cell
 
@@ -195,8 +217,8 @@ class _Runner:
         running = list(self.futures.values())
         if running and any(self.deaths[one.key] >= ATTEMPTS - 1 for one in [cell, *running]):
             return False
-        reserved = sum(self.costs.estimate(one).bytes for one in running)
-        return self.engine.has_room(len(running), self.costs.estimate(cell).bytes, reserved)
+        reserved = sum(self.time.estimate(one).bytes for one in running)
+        return self.engine.has_room(len(running), self.time.estimate(cell).bytes, reserved)
 
     def _settle(self, cell: Cell, future: Future[Outcome]) -> None:
         """Take in how a cell ended."""
@@ -221,14 +243,17 @@ class _Runner:
     def _finish(self, cell: Cell, seconds: float | None) -> None:
         self._await(cell)
         self.state.done.add(cell.key)
-        self.costs.drop(cell)
-        if seconds is not None:
+        if seconds is None:
+            self.time.drop(cell)
+        else:
             self.state.computed += 1
-            self.costs.learn(cell, seconds)
+            self.time.finish(cell, seconds)
+        ready = []
         for key in self.followers.pop(cell.key, ()):
             self.needs[key].discard(cell.key)
             if not self.needs[key] and key not in self.state.done:
-                self._queue(self.state.graph.cells[key])
+                ready.append(self.state.graph.cells[key])
+        self._queue(ready)
         if cell.key in self.state.graph.waiting:
             self._grow(cell.key)
 
@@ -241,7 +266,7 @@ class _Runner:
             raise WorkError(f"{result_path(self.out, key)} was there and is gone; run the same command again")
         grow(self.study, graph, key, result)
         self.state.coming.pop(key, None)
-        self.costs.came(key)
+        self.time.arrived(key)
         self._enter(cell for new, cell in list(graph.cells.items()) if new not in known)
 
     def _await(self, cell: Cell) -> None:
@@ -258,17 +283,17 @@ class _Runner:
     # ---- when it goes wrong ----
 
     def _lost_worker(self, cell: Cell, error: BaseException) -> None:
-        """A worker died: whatever it had is begun again, but not for ever."""
-        if not isinstance(error, BrokenExecutor) and type(error).__name__ != "KilledWorker":
+        """Run a cell again whose worker died, up to the limit of attempts; any other error of the engine is raised."""
+        if not isinstance(error, WorkerLost):
             raise WorkError(
                 f"the engine failed ({type(error).__name__}: {error}); run the same command again"
             ) from error
         if is_finished(self.out, cell.key):
             self._finish(cell, None)
             return
-        self.deaths[cell.key] += 1 if isinstance(error, BrokenExecutor) else 2  # Dask has tried four times itself
+        self.deaths[cell.key] += error.attempts
         if self.deaths[cell.key] < ATTEMPTS:
-            self._queue(cell)
+            self._queue([cell])
         else:
             self._fail(cell, f"its worker died {ATTEMPTS} times, at last with no other cell beside it: out of memory?")
 
@@ -277,7 +302,7 @@ class _Runner:
         self.losses[cell.key] += 1
         for key in cell.inputs:
             maker = self.state.graph.cells[key]
-            if maker.kind in {"extract", "tune"} and self.losses[key] == 0:
+            if kind_of(maker).makes_spaces and self.losses[key] == 0:
                 self.losses[key] += 1
                 result_path(self.out, key).unlink(missing_ok=True)
         self._begin()
@@ -285,14 +310,18 @@ class _Runner:
     def _fail(self, cell: Cell, error: str, trace: str = "") -> None:
         """Keep what went wrong beside the results; the rest goes on."""
         self.state.failed[cell.key] = error
-        self.costs.drop(cell)
+        self.time.drop(cell)
         told = {"key": cell.key, "kind": cell.kind, "title": cell.title, "error": error, "traceback": trace}
         with atomic_write(self.out / FAILED / f"{cell.key}.json") as stream:
             stream.write(json.dumps(told, ensure_ascii=False, indent=1).encode())
 
     def _tell(self) -> None:
-        self.state.seconds_left = self.costs.left(self.engine.workers)
         self.watch(self.state)
+
+
+def _longest_first(item: tuple[float, Cell]) -> tuple[float, str]:
+    seconds, cell = item
+    return -seconds, cell.key
 
 
 def _sweep(out: Path) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 
 from closerlook.study.cells import ResolvedPlan
 from closerlook.study.engines import choose_engine, open_engine
-from closerlook.study.estimate import estimate_cell
-from closerlook.study.execution import is_finished, read_result
+from closerlook.study.files import is_finished, read_result
 from closerlook.study.forecasting import foresee
+from closerlook.study.kinds import estimate_cell
 from closerlook.study.plan import Plan
 from closerlook.study.resolving import resolve_source
 from closerlook.study.results import write_results

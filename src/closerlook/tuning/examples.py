@@ -1,10 +1,10 @@
-"""A split's examples, found once among an encoder's subwords: batches to train on, and vectors to measure."""
+"""The examples of a split, located once among an encoder's subwords: batches for training, vectors for measuring."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TypedDict, cast
 
 import numpy as np
 import torch
@@ -18,43 +18,54 @@ from closerlook.tasks.task import Split, Unit
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Some texts as the encoder reads them, and the recipe of their examples' vectors."""
+    """Tokenized texts, and which subword vectors make up the vectors of their examples.
+
+    windows: the token ids of each model input. slots: how the subword vectors are combined.
+    """
 
     windows: list[list[int]]
     slots: Slots
 
 
-class Examples:
-    """The labelled examples of some texts of a split, text after text; as a data set, its items are the texts' numbers.
+class Inputs(TypedDict):
+    """What the Trainer passes to the model: a batch of texts, and the labels (n,) of all their examples."""
 
-    y: (n,) their labels. rows: (n,) their rows in the split.
+    batch: Batch
+    labels: torch.Tensor
+
+
+class Examples:
+    """The labelled examples of some texts of a split, ordered by text.
+
+    It is a data set for the Trainer whose items are the positions of the texts; `collate` makes batches of them.
+    y: (n,) the labels. rows: (n,) the rows of the examples in the split.
     """
 
     def __init__(self, encoder: Encoder, unit: Unit, split: Split, pool: str, texts: Ints | None = None) -> None:
-        """texts: those of the split to take, ascending; by default all that have an example."""
+        """texts: ascending indices of the texts to use; by default all texts that have an example."""
         used = np.unique(split.sentence) if texts is None else texts
         self.rows = np.flatnonzero(np.isin(split.sentence, used))
         self.rows = self.rows[np.argsort(split.sentence[self.rows], kind="stable")]
         self.y = split.y[self.rows]
-        place = np.searchsorted(used, split.sentence[self.rows])
+        text = np.searchsorted(used, split.sentence[self.rows])
         self.aligned = encoder.align([split.texts[i] for i in used])
-        self.slots = locate_examples(unit, split, self.aligned, cast("Pool", pool), examples=self.rows, text=place)
+        self.slots = locate_examples(unit, split, self.aligned, cast("Pool", pool), examples=self.rows, text=text)
         self.vectors_each = VECTORS_PER_EXAMPLE[unit]
-        every = np.arange(len(used) + 1)
-        self._first_window = np.searchsorted(self.aligned.window_text, every)
-        self._first_example = np.searchsorted(place, every)
+        boundaries = np.arange(len(used) + 1)
+        self._first_window = np.searchsorted(self.aligned.window_text, boundaries)
+        self._first_example = np.searchsorted(text, boundaries)
         self._first_entry = np.searchsorted(self.slots.slot, self._first_example * self.vectors_each)
 
     def __len__(self) -> int:
-        """How many texts."""
+        """The number of texts."""
         return len(self._first_window) - 1
 
     def __getitem__(self, text: int) -> int:
-        """The text's number; `collate` makes batches of them."""
+        """The position of the text itself; `collate` turns positions into a batch."""
         return text
 
-    def collate(self, texts: Sequence[int]) -> dict[str, Any]:
-        """The texts of these numbers as a batch, and the labels of all their examples."""
+    def collate(self, texts: Sequence[int]) -> Inputs:
+        """The texts at these positions as one batch, and the labels of all their examples."""
         windows: list[list[int]] = []
         labels, parts, slots = [], [], 0
         for text in texts:
@@ -68,13 +79,15 @@ class Examples:
             labels.append(self.y[start:end])
             slots += int(end - start) * self.vectors_each
         window, column, slot, weight = (np.concatenate(part) for part in zip(*parts, strict=True))
-        recipe = Slots(slots, window, column, slot, weight)
-        return {"batch": Batch(windows, recipe), "labels": torch.from_numpy(np.concatenate(labels).astype(np.int64))}
+        return {
+            "batch": Batch(windows, Slots(slots, window, column, slot, weight)),
+            "labels": torch.from_numpy(np.concatenate(labels).astype(np.int64)),
+        }
 
     def vectors(self, encoder: Encoder, layers: Sequence[int]) -> list[NDArray[np.float32]]:
-        """For each layer the vectors (n, d) of all examples, as extraction gives them; nothing is stored."""
-        found = [np.zeros((self.slots.n, encoder.info.width), np.float32) for _ in layers]
-        for numbers, parts in encoder.pooled(self.aligned, self.slots, layers):
-            for whole, part in zip(found, parts, strict=True):
-                whole[numbers] += part
-        return [whole.reshape(len(self.y), -1) for whole in found]
+        """For each layer the vectors (n, d) of all examples, equal to those of `extract`; nothing is stored."""
+        vectors = [np.zeros((self.slots.n, encoder.info.width), np.float32) for _ in layers]
+        for slots, parts in encoder.pooled(self.aligned, self.slots, layers):
+            for layer_vectors, part in zip(vectors, parts, strict=True):
+                layer_vectors[slots] += part
+        return [layer_vectors.reshape(len(self.y), -1) for layer_vectors in vectors]

@@ -1,8 +1,6 @@
-"""The model that is trained: an encoder, and a linear layer over exactly the vectors that are probed."""
+"""The model that is trained: an encoder with a linear head over exactly the vectors that are probed."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import torch
@@ -13,49 +11,53 @@ from closerlook.encoders.alignment import pool
 from closerlook.encoders.encoder import Encoder
 from closerlook.representations.targets import VECTORS_PER_EXAMPLE
 from closerlook.tasks.task import Task
+from closerlook.tuning.examples import Batch
 
 CHUNK = 65536
-"""Rows scored at a time."""
+"""The number of rows that are scored at once."""
 
 
 class Labeller(torch.nn.Module):
-    """An encoder with a linear head; the head sees the last layer's pooled vectors and nothing else."""
+    """An encoder with a linear head, whose only input are the pooled vectors of the last layer."""
 
-    accepts_loss_kwargs = True  # the Trainer then counts the examples of an accumulated batch for us
+    accepts_loss_kwargs = True  # the Trainer then passes num_items_in_batch
 
     def __init__(self, encoder: Encoder, task: Task) -> None:
         super().__init__()
         self.encoder = encoder
-        self.body = encoder.model  # so that its parameters are this module's
+        self.body = encoder.model  # registers the parameters with this module
         self.head = torch.nn.Linear(
             VECTORS_PER_EXAMPLE[task.unit] * encoder.info.width, len(task.labels), device=encoder.device
         )
 
-    def vectors(self, batch: Any) -> torch.Tensor:
-        """(n, d) the vectors of a batch's examples, differentiable."""
+    def vectors(self, batch: Batch) -> torch.Tensor:
+        """The vectors (n, d) of the examples of a batch, differentiable."""
         last = self.encoder.hidden_states(batch.windows)[-1]
         return pool([last], batch.slots)[0].reshape(-1, self.head.in_features)
 
     def forward(
-        self, batch: Any, labels: torch.Tensor, num_items_in_batch: torch.Tensor | int | None = None
+        self, batch: Batch, labels: torch.Tensor, num_items_in_batch: torch.Tensor | int | None = None
     ) -> dict[str, torch.Tensor]:
-        """The mean loss over the examples of the whole, possibly accumulated, batch; and the logits."""
+        """The mean loss over the examples, and the logits.
+
+        num_items_in_batch: the number of examples in all batches that the Trainer accumulates into one step.
+        """
         logits = self.head(self.vectors(batch))
         total = cross_entropy(logits.float(), labels.to(logits.device), reduction="sum")
         return {"loss": total / (len(labels) if num_items_in_batch is None else num_items_in_batch), "logits": logits}
 
     def score(self, X: NDArray[np.float32], y: NDArray[np.int32]) -> tuple[float, float]:
-        """Mean loss and accuracy of the head on vectors that were extracted."""
-        loss, right = 0.0, 0
+        """The mean loss and the accuracy of the head on vectors X (n, d) with labels y (n,)."""
+        loss, correct = 0.0, 0
         with torch.inference_mode():
             for start in range(0, len(X), CHUNK):
-                part = slice(start, start + CHUNK)
-                logits = self.head(torch.tensor(X[part]).to(self.head.weight.device))
-                labels = torch.tensor(y[part], dtype=torch.long, device=logits.device)
+                rows = slice(start, start + CHUNK)
+                logits = self.head(torch.tensor(X[rows]).to(self.head.weight.device))
+                labels = torch.tensor(y[rows], dtype=torch.long, device=logits.device)
                 loss += float(cross_entropy(logits.double(), labels, reduction="sum"))
-                right += int((logits.argmax(1) == labels).sum())
-        return loss / len(X), right / len(X)
+                correct += int((logits.argmax(1) == labels).sum())
+        return loss / len(X), correct / len(X)
 
-    def gradient_checkpointing_enable(self, *arguments: Any, **options: Any) -> None:
-        """As the Trainer asks for it: the encoder's own."""
+    def gradient_checkpointing_enable(self, *arguments: object, **options: object) -> None:
+        """Turn on gradient checkpointing in the encoder; the Trainer calls this if its arguments say so."""
         self.body.gradient_checkpointing_enable(*arguments, **options)

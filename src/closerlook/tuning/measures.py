@@ -1,4 +1,4 @@
-"""The geometry of one layer in a few numbers, as the callback logs them."""
+"""The numbers that `GeometryCallback` logs for one layer."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from closerlook.geometry import LabelDistances, cluster, cluster_distances, labe
 
 @dataclass(frozen=True)
 class LayerGeometry:
-    """DirectProbe's clusters of one layer and how far its labels lie apart; NaN is what cannot be computed.
+    """DirectProbe's clusters and label distances of one layer; NaN for what cannot be computed.
 
-    conflicts: examples that coincide with one of another label. minimum_distance: of each label to the nearest other
-    one, the mean over labels; relative: in RMS radii. similarity: the Pearson correlation of the label distances with
-    those at the start.
+    n: examples. conflicts: examples whose vector equals that of an example with a different label. undecided: merges
+    that could neither be proved nor refuted. minimum_distance: the distance of a label to the nearest other label,
+    averaged over labels; relative_minimum_distance: the same in RMS radii. similarity: spatial similarity to the start
+    of the training, the Pearson correlation of the label distances.
     """
 
     n: int
@@ -34,17 +35,20 @@ class LayerGeometry:
 def measure_layer(
     X: NDArray[np.float32], y: NDArray[np.str_], start: LabelDistances | None, threads: int | None = None
 ) -> tuple[LayerGeometry, LabelDistances]:
-    """The geometry of points (n, d) with labels (n,), and their label distances. start: those to be like."""
-    found = cluster(X, y, threads=threads)
-    distances = label_distances(cluster_distances(X, found, threads=threads))
+    """The geometry of points X (n, d) with labels y (n,), and their label distances.
+
+    start: the label distances to compare with; None if these points are the start themselves.
+    """
+    clustering = cluster(X, y, threads=threads)
+    distances = label_distances(cluster_distances(X, clustering, threads=threads))
     mean = distances.mean_minimum()
     geometry = LayerGeometry(
         n=len(y),
-        labels=found.n_labels,
-        clusters=found.n_clusters,
-        separable=found.is_separable,
-        conflicts=len(found.conflicts),
-        undecided=found.n_undecided,
+        labels=clustering.n_labels,
+        clusters=clustering.n_clusters,
+        separable=clustering.is_separable,
+        conflicts=len(clustering.conflicts),
+        undecided=clustering.n_undecided,
         minimum_distance=mean,
         relative_minimum_distance=mean / distances.radius if distances.radius > 0 else math.nan,
         similarity=_similarity(distances if start is None else start, distances),
@@ -54,5 +58,5 @@ def measure_layer(
 
 def _similarity(start: LabelDistances, now: LabelDistances) -> float:
     if len(now.labels) < 3:
-        return math.nan  # of two labels there is one distance, which correlates with nothing
+        return math.nan  # two labels have one distance, and a correlation needs more
     return spatial_similarity(start, now, permutations=0, resamples=0).pearson

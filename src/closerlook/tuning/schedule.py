@@ -1,4 +1,4 @@
-"""At which steps of a training snapshots are taken."""
+"""The steps of a training at which snapshots are taken."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import numpy as np
 from closerlook.errors import InputError
 
 Snapshots = str | int | Iterable[int]
-"""`log`, `epoch`, `every: k`, a number of snapshots, or steps."""
+"""`log`, `epoch`, `every: k`, a number of snapshots, or a list of steps."""
 
 EXPECTED = "expected log, epoch, every: K, a number of snapshots, or steps such as 0,10,100"
 
 
 def read_snapshots(snapshots: Snapshots) -> str | int | list[int]:
-    """A schedule in its plain form, as it is stored: a word, a number of snapshots, or ascending steps.
+    """The schedule in the form in which it is stored: a name, a number of snapshots, or ascending steps.
 
     >>> read_snapshots("every:5"), read_snapshots("8"), read_snapshots("10, 0, 10")
     ('every: 5', 8, [0, 10])
     """
     if isinstance(snapshots, str):
-        return _read_words(snapshots)
+        return _read_text(snapshots)
     try:
         if isinstance(snapshots, Iterable):
             steps = sorted({operator.index(step) for step in snapshots})
@@ -34,17 +34,17 @@ def read_snapshots(snapshots: Snapshots) -> str | int | list[int]:
 
 
 def snapshot_steps(snapshots: Snapshots, total: int, per_epoch: int) -> list[int]:
-    """The steps, ascending, of a training of `total` steps; step 0 and the last one are always among them.
+    """The ascending steps of the snapshots in a training of `total` steps, always with step 0 and the last step.
 
-    log: 0, 1, 2, 4, 8 and so on. epoch: the end of each. every: k: multiples of k. A number: that many, spread evenly
-    in the logarithm. Steps: just those.
+    log: 0, 1, 2, 4, 8 and so on. epoch: the end of each epoch. every: k: multiples of k. A number: that many steps,
+    evenly spaced on a logarithmic scale. A list of steps: these steps.
 
     >>> snapshot_steps("log", 20, 5), snapshot_steps("every: 8", 20, 5), snapshot_steps(5, 100, 5)
     ([0, 1, 2, 4, 8, 16, 20], [0, 8, 16, 20], [0, 1, 5, 22, 100])
     """
     plain = read_snapshots(snapshots)
     if isinstance(plain, int):
-        return _spread(plain, total)
+        return _spread_steps(plain, total)
     if isinstance(plain, list):
         if plain and plain[-1] > total:
             raise InputError(f"a snapshot at step {plain[-1]} requested; this training has steps 0 to {total}")
@@ -57,17 +57,17 @@ def snapshot_steps(snapshots: Snapshots, total: int, per_epoch: int) -> list[int
     return sorted({0, total, *(step for step in steps if step <= total)})
 
 
-def _read_words(words: str) -> str | int | list[int]:
-    given = words.strip()
-    if given in {"log", "epoch"}:
-        return given
-    if every := re.fullmatch(r"every\s*:?\s*0*([1-9]\d*)", given):
+def _read_text(snapshots: str) -> str | int | list[int]:
+    text = snapshots.strip()
+    if text in {"log", "epoch"}:
+        return text
+    if every := re.fullmatch(r"every\s*:?\s*0*([1-9]\d*)", text):
         return f"every: {every[1]}"
-    if re.fullmatch(r"\d+", given):
-        return _checked_number(int(given))
-    if re.fullmatch(r"\d+(\s*,\s*\d+)+\s*,?|\d+\s*,", given):
-        return _checked_steps(sorted({int(step) for step in re.findall(r"\d+", given)}))
-    raise InputError(f"snapshots {words!r} requested; {EXPECTED}")
+    if re.fullmatch(r"\d+", text):
+        return _checked_number(int(text))
+    if re.fullmatch(r"\d+(\s*,\s*\d+)+\s*,?|\d+\s*,", text):
+        return _checked_steps(sorted({int(step) for step in re.findall(r"\d+", text)}))
+    raise InputError(f"snapshots {snapshots!r} requested; {EXPECTED}")
 
 
 def _checked_number(number: int) -> int:
@@ -84,8 +84,8 @@ def _checked_steps(steps: list[int]) -> list[int]:
     return steps
 
 
-def _spread(number: int, total: int) -> list[int]:
-    """0 and number - 1 further steps up to the last, evenly spaced in the logarithm as far as whole numbers allow."""
+def _spread_steps(number: int, total: int) -> list[int]:
+    """Step 0 and number - 1 further steps up to the last, as evenly spaced in the logarithm as whole numbers allow."""
     if number > total:
         return list(range(total + 1))
     steps = [0, *np.rint(np.geomspace(1, total, number - 1)).astype(int).tolist()]

@@ -1,9 +1,9 @@
-"""What a fine-tuning leaves: its settings and snapshots as JSON, and its vectors in the store."""
+"""The result of a fine-tuning run: settings and snapshots in `tuned.json`, vectors in the store."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -11,25 +11,26 @@ from typing import Any
 from closerlook.encoders.source import EncoderInfo
 from closerlook.errors import InputError
 from closerlook.representations.atomic import atomic_write
-from closerlook.representations.extract import fetch_spaces
+from closerlook.representations.extract import choose_layers, fetch_spaces
 from closerlook.representations.space import Provenance, Space
 from closerlook.representations.store import Store
 from closerlook.tasks import load_task
 from closerlook.tasks.catalogue import CATALOGUE
 from closerlook.tasks.task import Task
-from closerlook.tuning.settings import TuningSettings
+from closerlook.tuning.settings import Layers, TaskSource, TuningSettings
 
 FILE = "tuned.json"
 DTYPE = "float32"
-"""What encoders are tuned and read in; mixed precision is the Trainer's, and ends where its steps end."""
+"""The precision of the weights and of the vectors; mixed precision, if requested, applies to training steps only."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The encoder at one step. fingerprint: of its weights, by which its vectors lie in the store.
+    """The encoder at one step of a fine-tuning run.
 
-    loss, accuracy: of the linear head, without dropout, on each split of the tuned task. weights: the folder they were
-    saved in, relative to the run's own, if they were.
+    fingerprint: of its weights; its vectors are in the store under this fingerprint.
+    loss, accuracy: of the linear head, without dropout, for each split of the fine-tuning's task.
+    weights: the folder with its saved weights, relative to the run's folder; None if they were not saved.
     """
 
     step: int
@@ -42,10 +43,10 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class TuningResult:
-    """A finished fine-tuning.
+    """A finished fine-tuning run.
 
-    base: fingerprint of the encoder it started from. parameters: how many the encoder has. steps: how many were made.
-    seconds: all told; device: where it was done.
+    base: the fingerprint of the pretrained encoder. parameters: the number of its parameters. settings: resolved, with
+    all defaults filled in. steps: the number of optimiser steps. seconds: the total time. device: where it ran.
     """
 
     encoder: str
@@ -63,49 +64,53 @@ class TuningResult:
 
     @property
     def seed(self) -> int:
-        """Of the head, the order of the texts, and dropout."""
+        """The seed for the weights of the head, the order of the texts, and dropout."""
         return self.settings.seed
 
     def layers(self, snapshot: Snapshot) -> list[int]:
-        """The layers that were kept at a snapshot."""
-        ends = snapshot.step in (self.snapshots[0].step, self.snapshots[-1].step)
-        return self.settings.layers if ends else self.settings.between
+        """The layers whose vectors were stored at a snapshot."""
+        is_end = snapshot.step in (self.snapshots[0].step, self.snapshots[-1].step)
+        between = self.settings.snapshot_layers
+        layers = self.settings.layers if is_end or between is None else between
+        return choose_layers(layers, self.info.layers, self.encoder)
 
     def snapshot(self, step: int) -> Snapshot:
-        """The snapshot at that step; -1 is the last."""
-        found = self.snapshots[-1] if step == -1 else next((one for one in self.snapshots if one.step == step), None)
-        if found is None:
-            steps = ", ".join(str(one.step) for one in self.snapshots)
-            raise InputError(f"step {step} requested; there are snapshots at {steps}")
-        return found
+        """The snapshot at this step; -1 is the last one."""
+        if step == -1:
+            return self.snapshots[-1]
+        for snapshot in self.snapshots:
+            if snapshot.step == step:
+                return snapshot
+        steps = ", ".join(str(snapshot.step) for snapshot in self.snapshots)
+        raise InputError(f"step {step} requested; there are snapshots at {steps}")
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The fields as plain values, for JSON."""
-        return asdict(self)
+        return asdict(self) | {"settings": self.settings.to_dict()}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> TuningResult:
-        """The run that `to_dict` wrote."""
+        """The run that `to_dict` returned."""
         known = {field.name: values[field.name] for field in fields(cls)}
         known["info"] = EncoderInfo(**values["info"])
         known["settings"] = TuningSettings.from_dict(values["settings"])
-        known["snapshots"] = tuple(Snapshot(**one) for one in values["snapshots"])
+        known["snapshots"] = tuple(Snapshot(**snapshot) for snapshot in values["snapshots"])
         return cls(**known)
 
     def save(self, folder: Path) -> None:
-        """Written as `tuned.json` into that folder, whole or not at all."""
+        """Write `tuned.json` into the folder, completely or not at all."""
         with atomic_write(folder / FILE) as stream:
             stream.write(json.dumps(self.to_dict(), indent=1, ensure_ascii=False).encode() + b"\n")
 
     @classmethod
     def load(cls, folder: str | Path) -> TuningResult:
-        """The run that was finished in that folder."""
+        """The finished run in a folder."""
         file = Path(folder) / FILE
         try:
             return cls.from_dict(json.loads(file.read_bytes()))
         except FileNotFoundError:
             raise InputError(f"{folder} holds no {FILE}; expected the folder of a finished fine-tuning") from None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, InputError) as error:
             raise InputError(
                 f"{file} cannot be read ({type(error).__name__}: {error}); move it away and tune again"
             ) from None
@@ -114,41 +119,32 @@ class TuningResult:
 def snapshot_spaces(
     tuned: TuningResult | str | Path,
     step: int | Snapshot = -1,
-    task: str | Path | Task | Sequence[str | Path | Task] | None = None,
+    task: TaskSource | Sequence[TaskSource] | None = None,
     *,
-    split: str | Sequence[str] = "train",
-    layers: str | int | Iterable[int] | None = None,
+    splits: str | Sequence[str] = "train",
+    layers: Layers | None = None,
     data: str | Path | None = None,
     store: Store | str | Path | None = None,
 ) -> tuple[Space, ...]:
-    """The spaces of a snapshot, from the store, without a model; in order of task, split and layer.
+    """The spaces of a snapshot, read from the store without loading a model; in order of task, split and layer.
 
-    tuned: a run or its folder. step: of a snapshot, or it itself; -1 is the last. task: the tuned one unless said
-    otherwise; a Task that came from elsewhere than the catalogue must be given. layers: those kept at that snapshot.
+    tuned: a run or its folder. step: of a snapshot, or the snapshot itself; -1 is the last one.
+    task: by default the task of the fine-tuning; must be given if that task is neither in the catalogue nor a file.
+    splits: one, several, or 'all'. layers: by default all that were stored at the snapshot.
     """
     run = tuned if isinstance(tuned, TuningResult) else TuningResult.load(tuned)
-    if task is None:
-        try:
-            task = load_task(run.task, data)
-        except InputError:
-            if run.task in CATALOGUE:
-                raise
-            raise InputError(
-                f"the fine-tuning was on task {run.task!r}, which is no name of the catalogue and no file here; pass "
-                "task=, the file or the Task it was tuned on"
-            ) from None
     snapshot = step if isinstance(step, Snapshot) else run.snapshot(step)
-    known = Provenance(
+    provenance = Provenance(
         encoder=run.encoder,
         weights=snapshot.fingerprint,
-        checkpoint=checkpoint(run.task, run.seed, snapshot.step),
+        checkpoint=checkpoint_name(run.task, run.seed, snapshot.step),
         dtype=DTYPE,
     )
     return fetch_spaces(
-        known,
+        provenance,
         run.info,
-        task,
-        split=split,
+        _load_tuned_task(run, data) if task is None else task,
+        split=splits,
         layers=run.layers(snapshot) if layers is None else layers,
         pool=run.settings.pool,
         data=data,
@@ -156,6 +152,19 @@ def snapshot_spaces(
     )
 
 
-def checkpoint(task: str, seed: int, step: int) -> str:
-    """How a snapshot is called in a space's provenance."""
+def _load_tuned_task(run: TuningResult, data: str | Path | None) -> Task:
+    """The task that a run was fine-tuned on, found by its name."""
+    try:
+        return load_task(run.task, data)
+    except InputError:
+        if run.task in CATALOGUE:
+            raise
+        raise InputError(
+            f"the fine-tuning was on task {run.task!r}, which is not in the catalogue and not a file here; pass "
+            "task=, the file or the Task of the fine-tuning"
+        ) from None
+
+
+def checkpoint_name(task: str, seed: int, step: int) -> str:
+    """The name of a snapshot in the provenance of its spaces."""
     return f"tuned on {task}, seed {seed}, step {step}"

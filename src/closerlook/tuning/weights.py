@@ -1,18 +1,24 @@
-"""A snapshot's weights as a folder that `Encoder.load` reads, whole or not at all."""
+"""The weights of a snapshot as a folder that `Encoder.load` reads, written completely or not at all."""
 
 from __future__ import annotations
 
 import secrets
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from closerlook.errors import WorkError
 from closerlook.representations.atomic import PART
 
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-def save_weights(model: Any, tokenizer: Any, head: Any, folder: Path) -> None:
-    """Model, tokenizer and the linear head put into a folder, in the place of what an earlier run left there."""
+
+def save_weights(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, head: torch.nn.Module, folder: Path
+) -> None:
+    """Write model, tokenizer and linear head into the folder; replaces what an earlier run wrote there."""
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 

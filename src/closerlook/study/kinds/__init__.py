@@ -1,11 +1,16 @@
-"""The kinds of cells, one module for each, and the measures that they produce."""
+"""The kinds of cells, one module for each: settings, key, work, expected cost and measures of a kind are together."""
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import chain
+
+from closerlook.study.cells import Cell, ResolvedPlan
 from closerlook.study.kinds import (
     centroids,
     classifier,
     comparison,
+    extract,
     geometry,
     nulls,
     panel,
@@ -13,19 +18,49 @@ from closerlook.study.kinds import (
     split_halves,
     tune,
 )
+from closerlook.study.kinds.kind import Kind
 from closerlook.study.measure import Measure
+from closerlook.study.sizes import Estimate
 
-_ALL: tuple[Measure, ...] = (
-    *geometry.MEASURES,
-    *classifier.MEASURES,
-    *comparison.MEASURES,
-    *centroids.MEASURES,
-    *panel.MEASURES,
-    *nulls.MEASURES,
-    *split_halves.MEASURES,
-    *point_similarity.MEASURES,
-    *tune.MEASURES,
+KINDS: tuple[Kind, ...] = (
+    extract.KIND,
+    tune.KIND,
+    classifier.KIND,
+    geometry.KIND,
+    comparison.KIND,
+    centroids.KIND,
+    panel.KIND,
+    point_similarity.KIND,
+    nulls.KIND,
+    split_halves.KIND,
 )
-MEASURES: dict[str, Measure] = {measure.name: measure for measure in _ALL}
-if len(MEASURES) < len(_ALL):
-    raise RuntimeError("two measures have the same name")
+
+
+def _refuse_duplicates(what: str, names: list[str]) -> None:
+    """Two entries of one name would hide each other in every list that is read by name."""
+    twice = [name for name, n in Counter(names).items() if n > 1]
+    if twice:
+        raise ValueError(f"{what} {', '.join(twice)} is defined twice; expected each once")
+
+
+_BY_NAME = {kind.name: kind for kind in KINDS}
+_refuse_duplicates("kind", [kind.name for kind in KINDS])
+
+_MEASURES: tuple[Measure, ...] = tuple(chain.from_iterable(kind.measures for kind in KINDS))
+_refuse_duplicates("measure", [measure.name for measure in _MEASURES])
+
+MEASURES: dict[str, Measure] = {measure.name: measure for measure in _MEASURES}
+"""Every measure that a cell's rows may have, by name."""
+
+REQUESTS: tuple[str, ...] = tuple(dict.fromkeys(chain.from_iterable(kind.requests for kind in KINDS)))
+"""The names that a plan's `measures` may have."""
+
+
+def kind_of(cell: Cell) -> Kind:
+    """The kind of a cell."""
+    return _BY_NAME[cell.kind]
+
+
+def estimate_cell(study: ResolvedPlan, cell: Cell) -> Estimate:
+    """The expected cost of a cell."""
+    return kind_of(cell).estimate(study, cell)

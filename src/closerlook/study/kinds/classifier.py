@@ -2,7 +2,27 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BeforeValidator, Field
+
+from closerlook.probes.grid import GRID, SEEDS, ProbeResult, check_sizes, deviation
+from closerlook.probes.training import ProbeTraining, Sizes
+from closerlook.study.cells import Cell, ResolvedPlan
+from closerlook.study.entries import LayeredPart, as_value_error
+from closerlook.study.inputs import load_space
+from closerlook.study.kinds.kind import CellResult, Kind
 from closerlook.study.measure import Measure
+from closerlook.study.rows import Row, row
+from closerlook.study.sizes import BASE_BYTES, Estimate, space_size
+
+if TYPE_CHECKING:
+    from closerlook.study.plan import Plan
 
 MEASURES = (
     Measure(
@@ -83,3 +103,91 @@ MEASURES = (
         archive="none",
     ),
 )
+
+
+def _check_sizes(value: object) -> object:
+    return GRID if value == "grid" else as_value_error(check_sizes, value)
+
+
+class Classifier(LayeredPart):
+    """The grid of classifier probes. at: before and after fine-tuning (ends), or every snapshot (all)."""
+
+    sizes: Annotated[tuple[Sizes, ...], BeforeValidator(_check_sizes)] = GRID
+    seeds: int = Field(SEEDS, ge=1)
+    at: Literal["ends", "all"] = "ends"
+    max_rounds: int = Field(ProbeTraining.max_rounds, ge=1)
+    patience: int = Field(ProbeTraining.patience, ge=1)
+
+
+def content(plan: Plan, train: str, test: str) -> dict[str, Any]:
+    """What goes into the key of the cell that trains probes. train, test: keys of the spaces."""
+    settings = plan.classifier
+    return {
+        "train": train,
+        "test": test,
+        "sizes": [list(sizes) for sizes in settings.sizes],
+        "seeds": settings.seeds,
+        "training": asdict(ProbeTraining(max_rounds=settings.max_rounds, patience=settings.patience)),
+    }
+
+
+def run(cell: Cell, out: Path, threads: int) -> CellResult:
+    """Train and test the grid of probes."""
+    from closerlook.probes import probe_grid
+
+    settings = cell.content
+    result = probe_grid(
+        load_space(cell, settings["train"]),
+        load_space(cell, settings["test"]),
+        sizes=[tuple(sizes) for sizes in settings["sizes"]],
+        seeds=settings["seeds"],
+        training=ProbeTraining(**settings["training"]),
+        device=cell.how["device"],
+        threads=threads,
+    )
+    return classifier_rows(result), {"settings": result.to_dict()["training"], "device": result.device}
+
+
+def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
+    """The number of networks times the size of the space."""
+    size = space_size(study, cell)
+    networks = len(cell.content["sizes"]) * cell.content["seeds"]
+    return Estimate(0.1 + 3e-7 * networks * size.n * (size.d + 200), 2 * BASE_BYTES + 16 * size.n * size.d, 20_000)
+
+
+KIND = Kind("classifier", 4, "classify", run, estimate, requests=("classifier",), measures=MEASURES, gpu=True)
+
+
+def classifier_rows(result: ProbeResult) -> list[Row]:
+    """The rows of a grid of classifier probes; intervals over seeds by Student's t."""
+    accuracy = result.accuracy[result.chosen]
+    low, high = _student_interval(accuracy)
+    size = _size_name(result.chosen_sizes)
+    rows = [
+        row("accuracy", result.mean, ci_low=low, ci_high=high, n=result.n_test, text=size),
+        row("accuracy_sd", result.deviation, n=len(accuracy)),
+        row("macro_f1", float(result.macro_f1.mean()), n=result.n_test),
+        row("macro_f1_sd", deviation(result.macro_f1), n=len(accuracy)),
+        row("majority_accuracy", result.majority, n=result.n_test),
+        row("n_unseen_labels", len(result.unseen)),
+    ]
+    for line in result.table():
+        rows.append(row("grid_accuracy", line["accuracy"], text=_size_name(line["sizes"])))
+        rows.append(row("grid_held_out_accuracy", line["held_out"], text=_size_name(line["sizes"])))
+    counts = result.confusion.sum(axis=1) // len(result.seeds)
+    for label, correct, n in zip(result.test_labels, result.by_label, counts, strict=True):
+        rows.append(row("label_accuracy", correct, label=label, n=n))
+    return rows
+
+
+def _size_name(sizes: Sizes) -> str:
+    return "×".join(map(str, sizes)) or "linear"
+
+
+def _student_interval(values: NDArray[np.float64]) -> tuple[float | None, float | None]:
+    from scipy.stats import t
+
+    if len(values) < 2:
+        return None, None
+    half = float(t.ppf(0.975, len(values) - 1)) * deviation(values) / math.sqrt(len(values))
+    return float(values.mean()) - half, float(values.mean()) + half

@@ -2,7 +2,32 @@
 
 from __future__ import annotations
 
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from closerlook.geometry import Similarity, spatial_similarity
+from closerlook.geometry.resampling import ResampledDistances, adjust, change_p_values, resample_similarity
+from closerlook.study.cells import Cell, ResolvedPlan
+from closerlook.study.entries import PlanPart
+from closerlook.study.files import read_payload
+from closerlook.study.kinds.geometry import confidence_bounds, decode_replicates
+from closerlook.study.kinds.kind import CellResult, Kind
 from closerlook.study.measure import Measure
+from closerlook.study.rows import Payload, Row, row
+from closerlook.study.sizes import BASE_BYTES, Estimate
+
+if TYPE_CHECKING:
+    from closerlook.study.plan import Plan
+
+FEWEST_LABELS = 3
+"""Common labels that a correlation of label distances needs; two labels have a single distance."""
+
+SIGNIFICANCE = 0.05
+"""The largest p-value, after the Holm correction, with which a label's change counts as significant."""
 
 MEASURES = (
     Measure(
@@ -115,3 +140,129 @@ MEASURES = (
         training_only=True,
     ),
 )
+
+
+class Compare(PlanPart):
+    """Which spaces are compared: train with test, a snapshot with the start, ends of two seeds, two encoders."""
+
+    train_test: bool = True
+    original: bool = True
+    seeds: bool = True
+    encoders: bool = True
+
+
+def content(plan: Plan, a: str, b: str) -> dict[str, Any]:
+    """What goes into the key of the cell that compares two spaces. a, b: the cells that measure them."""
+    return {"a": a, "b": b, "permutations": plan.geometry.permutations, "resamples": plan.geometry.resamples}
+
+
+def run(cell: Cell, out: Path, threads: int) -> CellResult:
+    """Compare the label distances that two earlier cells measured."""
+    a, b = (read_payload(out, cell.content[side]) for side in "ab")
+    if "distances" not in a or "distances" not in b:
+        return [row("similarity", None, n=0)], {}
+    rows = compare_spaces(a, b, permutations=cell.content["permutations"], resamples=cell.content["resamples"])
+    return rows, {}
+
+
+def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
+    """A tenth of a second, whatever the spaces."""
+    return Estimate(0.1, BASE_BYTES, 10_000)
+
+
+KIND = Kind("comparison", 4, "compare", run, estimate, requests=("similarity",), measures=MEASURES)
+
+
+def compare_spaces(a: Payload, b: Payload, *, permutations: int, resamples: int) -> list[Row]:
+    """The rows of two spaces: their similarity, and how the minimum distance of each label changed from a to b."""
+    before, after = _minimum_distances(a), _minimum_distances(b)
+    shared = [label for label in before if label in after]
+    if len(shared) < FEWEST_LABELS:
+        rows = [row("similarity", None, n=len(shared))]
+    else:
+        similarity = spatial_similarity(_LabelTable(a), _LabelTable(b), permutations=permutations, resamples=resamples)
+        rows = _similarity_rows(similarity)
+        rows += _similarity_over_examples(similarity.pearson, decode_replicates(a), decode_replicates(b))
+    changes = {label: after[label] - before[label] for label in shared}
+    rows += [row("minimum_distance_change", change, label=label) for label, change in changes.items()]
+    rows += _change_tests(a, b, changes)
+    if changes:
+        values = list(changes.values())
+        rows.append(row("n_labels_increased", sum(change > 0 for change in values)))
+        rows.append(row("n_labels_decreased", sum(change < 0 for change in values)))
+        rows.append(row("mean_minimum_distance_change", float(np.mean(values)), n=len(values)))
+    return rows
+
+
+def _similarity_rows(similarity: Similarity) -> list[Row]:
+    """The similarity by Pearson and Spearman, its p-value and null, and the labels that it excludes."""
+    rows = [
+        row(measure, value, ci_low=interval[0], ci_high=interval[1], n=similarity.n_labels)
+        for measure, value, interval in (
+            ("similarity", similarity.pearson, similarity.pearson_interval),
+            ("similarity_spearman", similarity.spearman, similarity.spearman_interval),
+        )
+    ]
+    rows.append(row("similarity_p_value", similarity.p_value, n=similarity.permutations))
+    if math.isfinite(similarity.null_deviation):
+        rows.append(row("similarity_null_mean", similarity.null_mean, n=similarity.permutations))
+        rows.append(row("similarity_null_sd", similarity.null_deviation, n=similarity.permutations))
+    separable = similarity.separable
+    rows.append(row("similarity_both_separable", None if separable is None else float(separable)))
+    excluded = {"excluded": [*similarity.excluded_a, *similarity.excluded_b], "undefined": list(similarity.undefined)}
+    if any(excluded.values()):
+        rows.append(row("similarity_excluded_labels", len(excluded["excluded"]), text=json.dumps(excluded)))
+    return rows
+
+
+def _similarity_over_examples(value: float, a: ResampledDistances, b: ResampledDistances) -> list[Row]:
+    """The similarity with an interval over halves of the examples, if both spaces were resampled alike."""
+    if not a.resamples or a.resamples != b.resamples:
+        return []
+    bounds = confidence_bounds(value, resample_similarity(a, b), within=(-1.0, 1.0))
+    return [row("similarity_over_examples", value, n=a.resamples, **bounds)] if bounds else []
+
+
+def _change_tests(a: Payload, b: Payload, changes: dict[str | int, float]) -> list[Row]:
+    """The p-value of each label's change, Holm-corrected, if both spaces have the same labels and resamples."""
+    before, after = decode_replicates(a), decode_replicates(b)
+    if not before.resamples or before.labels != after.labels or before.resamples != after.resamples:
+        return []
+    observed = np.array([changes.get(label, math.nan) for label in before.labels])
+    adjusted = adjust(change_p_values(before, after, observed))
+    rows = [
+        row("minimum_distance_change_p_value", p, label=label, n=before.resamples, text="Holm")
+        for label, p in zip(before.labels, adjusted, strict=True)
+        if math.isfinite(p)
+    ]
+    signs = [np.sign(observed[at]) for at, p in enumerate(adjusted) if p <= SIGNIFICANCE]
+    return [
+        *rows,
+        row("n_labels_significantly_increased", sum(sign > 0 for sign in signs), n=len(rows)),
+        row("n_labels_significantly_decreased", sum(sign < 0 for sign in signs), n=len(rows)),
+    ]
+
+
+class _LabelTable:
+    """The label distances in a payload, as `spatial_similarity` reads them."""
+
+    def __init__(self, payload: Payload) -> None:
+        distances = payload["distances"]
+        self.labels: list[str | int] = list(payload["labels"])
+        self.values = np.array(
+            [[np.nan if value is None else value for value in line] for line in distances["values"]], dtype=float
+        )
+        self.separable = bool(distances["separable"])
+
+
+def _minimum_distances(payload: Payload) -> dict[str | int, float]:
+    """The distance of each label to the nearest other label, for labels that have one."""
+    table = _LabelTable(payload)
+    distances = table.values.copy()
+    np.fill_diagonal(distances, np.nan)
+    defined = np.isfinite(distances).any(axis=1)
+    return {
+        label: float(np.nanmin(line))
+        for label, line, is_defined in zip(table.labels, distances, defined, strict=True)
+        if is_defined
+    }

@@ -2,7 +2,52 @@
 
 from __future__ import annotations
 
+import base64
+import heapq
+import json
+import math
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from closerlook.geometry import (
+    BlockedMerge,
+    Clustering,
+    LabelDistances,
+    cluster,
+    cluster_distances,
+    label_distances,
+)
+from closerlook.geometry.distances import Statistic
+from closerlook.geometry.overlap import largest_cluster_shares
+from closerlook.geometry.resampling import ResampledDistances, bias, few_points, interval, resample_distances
+from closerlook.representations.space import Space
+from closerlook.study.cells import Cell, ResolvedPlan
+from closerlook.study.entries import LayeredPart, PlanPart
+from closerlook.study.inputs import load_space, load_tasks, sentences, with_words
+from closerlook.study.kinds.kind import CellResult, Kind
 from closerlook.study.measure import Measure
+from closerlook.study.rows import Payload, Row, plain, row
+from closerlook.study.sizes import Estimate, space_size
+
+if TYPE_CHECKING:
+    from closerlook.study.plan import Plan
+
+Floats = NDArray[np.float64]
+
+MOST_BLOCKED_MERGES = 40
+"""Blocked merges in the rows of one space: those between its largest clusters."""
+
+SHOWN_POINTS = 3
+"""Points shown for each side of a blocked merge: those with the largest weights."""
+
+SIGNIFICANT_DIGITS = 6
+"""Digits of the resampled distances that are stored: only their spread matters, and there are many."""
 
 MEASURES = (
     Measure("n_points", "points", "number of examples in the space", digits=0),
@@ -115,3 +160,249 @@ MEASURES = (
         rows="label",
     ),
 )
+
+
+class Geometry(PlanPart):
+    """How spaces are clustered and compared; see `geometry.cluster` and `geometry.cluster_distances`."""
+
+    tau: float = Field(1e-6, gt=0, lt=1)
+    min_points: int = Field(1, ge=1)
+    statistic: Literal["mean", "min"] = "mean"
+    permutations: int = Field(9999, ge=0)
+    resamples: int = Field(2000, ge=0)
+
+
+class Uncertainty(LayeredPart):
+    """Confidence intervals over examples, of distances and similarities before and after fine-tuning.
+
+    resamples: the number of halves of the examples; all distances are computed again for each.
+    """
+
+    resamples: int = Field(20, ge=4)
+
+
+def content(plan: Plan, space: str, *, intervals: bool) -> dict[str, Any]:
+    """What goes into the key of the cell that measures a space."""
+    return {
+        "space": space,
+        "tau": plan.geometry.tau,
+        "min_points": plan.geometry.min_points,
+        "statistic": plan.geometry.statistic,
+        "distances": bool({"distances", "similarity"} & set(plan.measures)),
+        "resamples": plan.uncertainty.resamples if intervals else 0,
+    }
+
+
+def run(cell: Cell, out: Path, threads: int) -> CellResult:
+    """Measure the cell's space, with the words and sentences of its examples."""
+    how, settings = cell.how, cell.content
+    (task,) = load_tasks(cell, how["task"])
+    return measure_space(
+        with_words(load_space(cell, settings["space"]), task, how["split"]),
+        sentences(task, how["split"]),
+        tau=settings["tau"],
+        min_points=settings["min_points"],
+        statistic=settings["statistic"],
+        distances=settings["distances"],
+        resamples=settings["resamples"],
+        threads=threads,
+    )
+
+
+def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
+    """One clustering, and a fraction of it for each resample."""
+    size, resamples = space_size(study, cell), cell.content["resamples"]
+    disk = 20_000 + 6 * size.m * (size.d + 3 * size.m) + 4 * resamples * size.m**2
+    return Estimate(0.02 + size.clustering_seconds * (1 + resamples / 5), size.bytes, disk)
+
+
+KIND = Kind(
+    "geometry", 3, "measure", run, estimate, requests=("clusters", "distances", "uncertainty"), measures=MEASURES
+)
+
+
+# ---- one space ----
+
+
+def measure_space(
+    space: Space,
+    context: Sequence[str],
+    *,
+    tau: float,
+    min_points: int,
+    statistic: Statistic,
+    distances: bool,
+    resamples: int = 0,
+    threads: int | None = None,
+) -> CellResult:
+    """The rows of a space, and the payload that comparisons need. context: the sentence of each example.
+
+    resamples: the number of halves of the examples for the intervals of distances; 0: no intervals.
+    """
+    clustering = cluster(space.X, space.label_names, tau=tau, threads=threads)
+    rows = _cluster_rows(space, clustering)
+    rows += [row("blocked_merge", None, **columns) for columns in _blocked_merges(clustering, space, context)]
+    payload: Payload = {"centroids": _encode_centroids(space, clustering), "labels": list(clustering.labels)}
+    if distances and clustering.n_labels > 1:
+        between_clusters = cluster_distances(space.X, clustering, min_points=min_points, threads=threads)
+        between_labels = label_distances(between_clusters, statistic=statistic)
+        resampled = resample_distances(
+            space.X, clustering, resamples=resamples, statistic=statistic, min_points=min_points, threads=threads
+        )
+        rows += _distance_rows(between_labels, resampled)
+        payload["distances"] = _distances_payload(between_labels) | {"replicates": _encode_replicates(resampled)}
+    return rows, payload
+
+
+def _cluster_rows(space: Space, clustering: Clustering) -> list[Row]:
+    """Counts of the space and its clusters, and for each label its clusters and points."""
+    n_labels, codes = clustering.n_labels, clustering.cluster_codes
+    clusters = np.bincount(codes, minlength=n_labels)
+    points = np.bincount(codes[clustering.assignments], minlength=n_labels)
+    shares = largest_cluster_shares(clustering)
+    few = few_points(clustering.labels, points, space.d)
+    return [
+        row("n_points", space.n),
+        row("n_dimensions", space.d),
+        row("n_labels", n_labels),
+        row("n_clusters", clustering.n_clusters),
+        row("is_separable", float(clustering.is_separable)),
+        row("n_conflicts", len(clustering.conflicts)),
+        row("n_undecided", clustering.n_undecided),
+        row("rms_radius", clustering.radius),
+        *(
+            row("label_clusters", n_clusters, label=label, n=n)
+            for label, n_clusters, n in zip(clustering.labels, clusters, points, strict=True)
+        ),
+        *(row("largest_cluster_share", share, label=label) for label, share in shares.items()),
+        row("mean_largest_cluster_share", float(np.mean(list(shares.values())))),
+        *(
+            row("few_points", points[clustering.labels.index(label)], label=label, text=reason)
+            for label, reason in few.items()
+        ),
+    ]
+
+
+def _distance_rows(distances: LabelDistances, resampled: ResampledDistances) -> list[Row]:
+    """Label distances and minimum distances, with intervals where there are resamples."""
+    radius = distances.radius or 1.0
+    rows, minimum = [], resampled.minimum()
+    for at, (label, nearest, distance) in enumerate(distances.nearest()):
+        bounds = confidence_bounds(distance, minimum[:, at])
+        rows.append(row("minimum_distance", distance, label=label, other=nearest, **bounds))
+        rows.append(row("relative_minimum_distance", distance / radius, label=label, other=nearest))
+        for second in range(at + 1, len(distances.labels)):
+            rows.append(
+                row("label_distance", distances.values[at, second], label=label, other=distances.labels[second])
+            )
+    mean = distances.mean_minimum()
+    if math.isfinite(mean):
+        replicates = resampled.mean_minimum()
+        rows.append(row("mean_minimum_distance", mean, **confidence_bounds(mean, replicates)))
+        if resampled.resamples:
+            rows.append(row("mean_minimum_distance_bias", bias(mean, replicates), n=resampled.resamples))
+        rows.append(row("mean_relative_minimum_distance", mean / radius))
+    rows += [row("n_excluded_clusters", n, label=label) for label, n in distances.excluded.items()]
+    return rows
+
+
+def confidence_bounds(
+    value: float, replicates: Floats, within: tuple[float, float] = (0.0, math.inf)
+) -> dict[str, float]:
+    """The columns ci_low and ci_high of a value with these replicates; nothing without replicates."""
+    low, high = interval(value, replicates, within=within)
+    return {"ci_low": low, "ci_high": high} if math.isfinite(low) else {}
+
+
+# ---- blocked merges ----
+
+
+def _blocked_merges(clustering: Clustering, space: Space, context: Sequence[str]) -> list[dict[str, object]]:
+    """For the largest pairs of clusters of one label, the columns of the row that says what blocks their merge."""
+    sizes = clustering.sizes
+    pairs = (
+        pair
+        for code in range(clustering.n_labels)
+        for pair in combinations(np.flatnonzero(clustering.cluster_codes == code).tolist(), 2)
+    )
+    largest = heapq.nlargest(
+        MOST_BLOCKED_MERGES, pairs, key=lambda pair: (min(sizes[list(pair)]), max(sizes[list(pair)]))
+    )
+    return [_merge_columns(clustering.blocked_merge(*pair), clustering, space, context) for pair in largest]
+
+
+def _merge_columns(
+    merge: BlockedMerge, clustering: Clustering, space: Space, context: Sequence[str]
+) -> dict[str, object]:
+    labels, sizes = clustering.cluster_labels, clustering.sizes
+
+    def points(rows: NDArray[np.int64], weights: Floats) -> list[dict[str, object]]:
+        heaviest = (-weights).argsort(kind="stable")[:SHOWN_POINTS]
+        words = space.words
+        return [
+            {
+                "row": int(rows[at]),
+                "weight": round(float(weights[at]), 4),
+                "word": None if words is None else words[int(rows[at])],
+                "text": context[int(rows[at])] if len(context) else None,
+            }
+            for at in heaviest
+        ]
+
+    text = {
+        "clusters": [merge.first, merge.second],
+        "sizes": [int(sizes[merge.first]), int(sizes[merge.second])],
+        "blocker": merge.blocking,
+        "blocker_size": int(sizes[merge.blocking]),
+        "decided": merge.decided,
+        "points": points(merge.rows, merge.weights),
+        "blocker_points": points(merge.blocking_rows, merge.blocking_weights),
+    }
+    return {
+        "label": labels[merge.first],
+        "other": labels[merge.blocking],
+        "text": json.dumps(text, ensure_ascii=False),
+        "n": int(sizes[merge.first] + sizes[merge.second]),
+    }
+
+
+# ---- the payload: what comparisons and centroid paths need ----
+
+
+def _encode_centroids(space: Space, clustering: Clustering) -> str:
+    """(m, d) the mean of each label's points in 32 bits, as base64: a third as long as decimal digits."""
+    codes = clustering.cluster_codes[clustering.assignments]
+    sums = np.zeros((clustering.n_labels, space.d))
+    np.add.at(sums, codes, space.X.astype(np.float64))
+    means = (sums / np.bincount(codes)[:, None]).astype("<f4")
+    return base64.b64encode(means.tobytes()).decode()
+
+
+def decode_centroids(payload: Payload) -> dict[str | int, Floats]:
+    """The mean of each label's points, by label."""
+    means = np.frombuffer(base64.b64decode(payload["centroids"]), "<f4").reshape(len(payload["labels"]), -1)
+    return dict(zip(payload["labels"], means.astype(np.float64), strict=True))
+
+
+def _encode_replicates(resampled: ResampledDistances) -> list[list[object]]:
+    """For each resample the distances of the label pairs i < j."""
+    i, j = np.triu_indices(len(resampled.labels), 1)
+    return [
+        [plain(float(f"{value:.{SIGNIFICANT_DIGITS}g}")) for value in replicate]
+        for replicate in resampled.values[:, i, j]
+    ]
+
+
+def decode_replicates(payload: Payload) -> ResampledDistances:
+    """The resampled label distances of a space."""
+    labels = tuple(payload["labels"])
+    encoded = payload["distances"]["replicates"]
+    values = np.zeros((len(encoded), len(labels), len(labels)))
+    i, j = np.triu_indices(len(labels), 1)
+    values[:, i, j] = values[:, j, i] = np.array(encoded, dtype=float).reshape(len(encoded), len(i))
+    return ResampledDistances(labels, values, "mean", 1, 0)
+
+
+def _distances_payload(distances: LabelDistances) -> Payload:
+    values = [[plain(float(value)) for value in line] for line in distances.values]
+    return {"values": values, "separable": distances.separable, "radius": distances.radius}

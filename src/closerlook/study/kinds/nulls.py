@@ -1,10 +1,26 @@
-"""What shuffled labels give: separable pairs, clusters and distances of one space under random labellings."""
+"""Separable pairs, clusters and distances of one space compared with those under shuffled labels."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from pydantic import Field
+
+from closerlook.geometry.nulls import POINTS, Null, cluster_nulls, separability
+from closerlook.representations.space import Space
+from closerlook.study.cells import Cell, ResolvedPlan
+from closerlook.study.entries import LayeredPart
+from closerlook.study.inputs import load_space
+from closerlook.study.kinds.kind import CellResult, Kind, TrainSpaceSettings
 from closerlook.study.measure import Measure
+from closerlook.study.rows import Row, row
+from closerlook.study.sizes import BASE_BYTES, Estimate, space_size
+
+if TYPE_CHECKING:
+    from closerlook.study.plan import Plan
 
 
 def _with_null(measure: Measure) -> tuple[Measure, ...]:
@@ -77,3 +93,95 @@ MEASURES = (
         )
     ),
 )
+
+
+class Nulls(LayeredPart):
+    """Comparison with null models, before and after fine-tuning.
+
+    shuffles: the number of shuffled labellings for separability. cluster_shuffles: the number of shuffled labellings
+    that are clustered, on a subsample of at most `points` points. random_encoder: whether spaces are also compared with
+    those of the same encoder with random weights.
+    """
+
+    shuffles: int = Field(20, ge=0)
+    cluster_shuffles: int = Field(3, ge=0)
+    points: int = Field(POINTS, ge=2)
+    random_encoder: bool = True
+
+
+def content(plan: Plan) -> dict[str, Any]:
+    """What goes into the key of the cell that shuffles labels, together with the space."""
+    settings = plan.nulls.model_dump(include={"shuffles", "cluster_shuffles", "points"})
+    return settings | plan.geometry.model_dump(include={"tau", "min_points"})
+
+
+def run(cell: Cell, out: Path, threads: int) -> CellResult:
+    """Compare the true labels of the cell's space with shuffled ones."""
+    settings = {name: value for name, value in cell.content.items() if name != "space"}
+    return null_rows(load_space(cell, cell.content["space"]), threads=threads, **settings), {}
+
+
+def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
+    """A few clusterings for each shuffle of all points, and one for each shuffle of the subsample."""
+    size, settings = space_size(study, cell), cell.content
+    shuffled = 4 * (settings["shuffles"] + 1) * size.clustering_seconds
+    subsampled = (settings["cluster_shuffles"] + 1) * min(size.n, settings["points"]) * size.d * size.m / 1e7
+    return Estimate(0.1 + shuffled + subsampled, BASE_BYTES + 60 * size.n * size.d, 4_000)
+
+
+KIND = Kind(
+    "nulls",
+    3,
+    "shuffle",
+    run,
+    estimate,
+    requests=("nulls",),
+    measures=MEASURES,
+    train_space=TrainSpaceSettings("nulls", lambda plan: plan.nulls, content),
+)
+
+
+def null_rows(
+    space: Space,
+    *,
+    shuffles: int,
+    cluster_shuffles: int,
+    points: int,
+    tau: float,
+    min_points: int,
+    threads: int | None = None,
+) -> list[Row]:
+    """The rows of a space that compare its labels with shuffled ones; nothing for a single label."""
+    if len(np.unique(space.y)) < 2:
+        return []
+    labels = space.label_names
+    rows: list[Row] = []
+    if shuffles:
+        pairs = separability(space.X, labels, shuffles=shuffles, tau=tau, threads=threads)
+        rows += _compared_with_null("separable_pairs", pairs.separable, space.n)
+        rows += [row("separable_pairs_n_over_2d", pairs.ratio), row("separable_pairs_cover_probability", pairs.cover)]
+    if cluster_shuffles:
+        clusters = cluster_nulls(
+            space.X,
+            labels,
+            shuffles=cluster_shuffles,
+            points=points,
+            tau=tau,
+            min_points=min_points,
+            threads=threads,
+        )
+        rows += _compared_with_null("subsampled_clusters", clusters.n_clusters, clusters.n)
+        rows += _compared_with_null("subsampled_mean_minimum_distance", clusters.mean_minimum_distance, clusters.n)
+    return rows
+
+
+def _compared_with_null(name: str, null: Null, n: int) -> list[Row]:
+    """A value with the true labels, mean and standard deviation with shuffled ones, z-score and p-value."""
+    values = {
+        "": null.value,
+        "_null_mean": null.mean,
+        "_null_sd": null.deviation,
+        "_z": null.z,
+        "_p_value": null.p_value,
+    }
+    return [row(f"{name}{suffix}", value, n=n) for suffix, value in values.items()]

@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import MISSING, fields, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from pydantic import Field, ValidationInfo, create_model, field_validator
+
+from closerlook.study.cells import Cell, ResolvedPlan, how_of, layers_of, opened_as, task_name
+from closerlook.study.entries import PlanPart, as_value_error
+from closerlook.study.inputs import encoder_path, load_tasks
+from closerlook.study.kinds.kind import EARLY, CellResult, Kind
 from closerlook.study.measure import Measure
+from closerlook.study.rows import Row, row
+from closerlook.study.sizes import BASE_BYTES, FLOPS, Estimate, layer_parameters, token_count, vector_bytes
+from closerlook.tuning.settings import TuningSettings, check_setting
+from closerlook.tuning.steps import planned_steps
+from closerlook.tuning.tuned import TuningResult
 
 MEASURES = (
     Measure(
@@ -22,3 +38,105 @@ MEASURES = (
         archive="none",
     ),
 )
+
+
+NOT_IN_TUNING = {
+    "seed",
+    "pool",
+    "snapshots",
+    "probe",
+    "splits",
+    "layers",
+    "snapshot_layers",
+    "window",
+    "save_weights",
+    "deterministic",
+}
+"""Fields of TuningSettings that are no entries of `tuning`: other entries set them, or they keep their defaults."""
+
+
+def _tuning_entries() -> dict[str, Any]:
+    """The entries of `tuning`, each with its type and default, taken from the fields of TuningSettings."""
+    types = get_type_hints(TuningSettings)
+    chosen = [field for field in fields(TuningSettings) if field.name not in NOT_IN_TUNING]
+    return {
+        field.name: (
+            types[field.name],
+            field.default if field.default_factory is MISSING else Field(default_factory=field.default_factory),
+        )
+        for field in chosen
+    }
+
+
+class Tuning(create_model("Tuning", __base__=PlanPart, **_tuning_entries())):  # type: ignore[misc]  # fields are generated
+    """How encoders are fine-tuned: the fields of TuningSettings that describe the training, with their defaults."""
+
+    @field_validator("*")
+    @classmethod
+    def _check_setting(cls, value: object, info: ValidationInfo) -> object:
+        as_value_error(partial(check_setting, info.field_name or ""), value)
+        return value
+
+
+def tune_cell(study: ResolvedPlan, encoder: str, task: str, seed: int) -> Cell:
+    """The cell of a fine-tuning run, with the spaces of its snapshots."""
+    plan, (source, _) = study.plan, study.encoders[encoder]
+    settings = replace(study.settings[encoder, task], seed=seed)
+    content = {
+        "weights": source.fingerprint,
+        "task": study.tasks[task].content_hash,
+        "settings": settings.key_content(),
+    }
+    how = how_of(study) | {
+        "encoder": encoder,
+        "task": task,
+        "probe": opened_as(study, plan.probed(task)),
+        "settings": settings.to_dict(),
+    }
+    return KIND.cell(content, how, (), f"{source.name} on {task_name(study, task)}, seed {seed}")
+
+
+def run(cell: Cell, out: Path, threads: int) -> CellResult:
+    """Fine-tune, and write the spaces of the snapshots to the store."""
+    from closerlook.tuning import tune
+
+    how = cell.how
+    settings, probes = TuningSettings.from_dict(how["settings"]), load_tasks(cell, how["probe"])
+    result = tune(
+        encoder_path(cell),
+        probes[0],  # the task of the fine-tuning is the first of those that are probed
+        settings,
+        probe=probes,
+        out=out / "weights" / cell.key if settings.save_weights else None,
+        store=how["store"],
+        device=how["device"],
+    )
+    return tuning_rows(result), {"tuned": result.to_dict()}
+
+
+def tuning_rows(run: TuningResult) -> list[Row]:
+    """The rows of a fine-tuning: how its own head does at each snapshot."""
+    return [
+        row(f"head_{what}", value, split=split, step=one.step, epoch=one.epoch)
+        for one in run.snapshots
+        for what, by_split in (("accuracy", one.accuracy), ("loss", one.loss))
+        for split, value in by_split.items()
+    ]
+
+
+def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
+    """Forward and backward passes over train in every epoch, and a forward pass over all splits at every snapshot."""
+    encoder, task, probes = cell.how["encoder"], study.tasks[cell.how["task"]], list(cell.how["probe"])
+    source, info = study.encoders[encoder]
+    settings = study.settings[encoder, cell.how["task"]]
+    snapshots = len(planned_steps(settings, task))
+    probed_tokens = sum(token_count(study.tasks[probe], split) for probe in probes for split in study.plan.splits)
+    first_and_last, between = (len(layers_of(study.plan, source, info, ends=ends)) for ends in (True, False))
+    layers = between * (snapshots - 2) + 2 * first_and_last
+    disk = sum(vector_bytes(study.tasks[probe], study.plan.splits, info.width, layers) for probe in probes)
+    epochs, _ = settings.epochs_and_batch_size
+    work = 6 * token_count(task, "train") * epochs + 2 * probed_tokens * snapshots
+    return Estimate(4 + work * layer_parameters(info) / FLOPS, BASE_BYTES + 24 * info.parameters + 200_000_000, disk)
+
+
+KIND = Kind("tune", 2, "tune", run, estimate, measures=MEASURES, gpu=True, priority=EARLY, makes_spaces=True)

@@ -1,4 +1,4 @@
-"""What a training needs around it and must not leave behind: seeds, determinism, quiet libraries."""
+"""Context managers around a training: random state, deterministic algorithms, silence of transformers."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from closerlook.errors import WorkError
 
 
 @contextmanager
-def kept_randomness() -> Iterator[None]:
-    """Whatever the block draws, the random numbers after it are those that would have come without it."""
-    ours, numpys, torchs = random.getstate(), np.random.get_state(), torch.get_rng_state()
-    devices = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+def preserved_random_state() -> Iterator[None]:
+    """Restore the global random states of Python, numpy and torch after the block."""
+    python_state, numpy_state, torch_state = random.getstate(), np.random.get_state(), torch.get_rng_state()
+    device_states = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
     try:
         yield
     finally:
-        random.setstate(ours)
-        np.random.set_state(numpys)
-        torch.set_rng_state(torchs)
-        if devices:
-            torch.cuda.set_rng_state_all(devices)
+        random.setstate(python_state)
+        np.random.set_state(numpy_state)
+        torch.set_rng_state(torch_state)
+        if device_states:
+            torch.cuda.set_rng_state_all(device_states)
 
 
 @contextmanager
-def deterministic(device: torch.device) -> Iterator[None]:
-    """The same sums in the same order every time; on a CPU they are so already, for one number of threads."""
+def deterministic_algorithms(device: torch.device) -> Iterator[None]:
+    """Use torch's deterministic algorithms inside the block, on a GPU; a CPU is deterministic for one thread count."""
     if device.type != "cuda":
         yield
         return
@@ -44,7 +44,7 @@ def deterministic(device: torch.device) -> Iterator[None]:
             raise
         reason = str(error).split(". ")[0]
         raise WorkError(
-            f"this encoder cannot be tuned deterministically ({reason}); pass deterministic=False"
+            f"this encoder cannot be fine-tuned deterministically ({reason}); pass deterministic=False"
         ) from None
     finally:
         torch.use_deterministic_algorithms(before)
@@ -52,7 +52,7 @@ def deterministic(device: torch.device) -> Iterator[None]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """transformers' notes and bars kept off the screen inside the block."""
+    """Turn off the log messages and progress bars of transformers inside the block."""
     from transformers.utils import logging
 
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()

@@ -1,0 +1,57 @@
+"""The spaces of a pretrained encoder, for all tasks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from closerlook.study.cells import Cell, ResolvedPlan, how_of, layers_of, opened_as, resolved_dtype
+from closerlook.study.inputs import encoder_path, load_tasks
+from closerlook.study.kinds.kind import FIRST, CellResult, Kind
+from closerlook.study.sizes import BASE_BYTES, FLOPS, Estimate, layer_parameters, token_count, vector_bytes
+
+
+def extract_cell(study: ResolvedPlan, encoder: str) -> Cell:
+    """The cell that extracts the spaces of an encoder; of random weights only those that others are compared with."""
+    plan, (source, info) = study.plan, study.found(encoder)
+    whole = encoder in study.encoders
+    content = {
+        "weights": source.fingerprint,
+        "dtype": resolved_dtype(study, source),
+        "window": info.window,
+        "tasks": [task.content_hash for task in study.tasks.values()],
+        "splits": plan.splits if whole else ["train"],
+        "layers": layers_of(plan, source, info, ends=True) if whole else [info.layers],
+        "pool": plan.pool,
+    }
+    how = how_of(study) | {"encoder": encoder, "tasks": opened_as(study, study.tasks)}
+    return KIND.cell(content, how, (), source.name)
+
+
+def run(cell: Cell, out: Path, threads: int) -> CellResult:
+    """Write the spaces to the store; there are no rows."""
+    from closerlook.representations.extract import extract
+
+    how, content = cell.how, cell.content
+    extract(
+        encoder_path(cell),
+        load_tasks(cell, how["tasks"]),
+        split=content["splits"],
+        layers=content["layers"],
+        pool=content["pool"],
+        store=how["store"],
+        device=how["device"],
+        dtype=content["dtype"],
+    )
+    return [], {}
+
+
+def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
+    """One forward pass over all texts; the vectors on disk."""
+    _, info = study.found(cell.how["encoder"])
+    splits, tasks = cell.content["splits"], study.tasks.values()
+    tokens = sum(token_count(task, split) for task in tasks for split in splits)
+    disk = sum(vector_bytes(task, splits, info.width, len(cell.content["layers"])) for task in tasks)
+    return Estimate(2 + 2 * tokens * layer_parameters(info) / FLOPS, BASE_BYTES + 8 * info.parameters, disk)
+
+
+KIND = Kind("extract", 2, "extract", run, estimate, gpu=True, priority=FIRST, makes_spaces=True)

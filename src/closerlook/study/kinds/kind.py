@@ -1,0 +1,63 @@
+"""`Kind`: everything that a study must know about one kind of cell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from closerlook.study.cells import Cell, ResolvedPlan
+from closerlook.study.measure import Measure
+from closerlook.study.rows import Payload, Row
+from closerlook.study.sizes import Estimate
+
+if TYPE_CHECKING:
+    from closerlook.study.entries import LayeredPart
+    from closerlook.study.plan import Plan
+
+CellResult = tuple[list[Row], Payload]
+
+FIRST, EARLY, LATER = 0, 1, 2
+"""Priorities in the queue: extractions come first, since fine-tunings reuse their vectors; then fine-tunings."""
+
+
+@dataclass(frozen=True)
+class TrainSpaceSettings:
+    """What a kind needs that measures one train space, before and after fine-tuning.
+
+    requested_as: its name in the plan's `measures`. part: its section of a plan. content: the settings that its
+    result depends on, which go into the key together with the space.
+    """
+
+    requested_as: str
+    part: Callable[[Plan], LayeredPart]
+    content: Callable[[Plan], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of cell.
+
+    format: part of every key; raise it when the same inputs would give another result. verb: begins the title of a
+    cell. run: does the work of a cell, given the study's folder and the number of threads. estimate: the expected cost.
+    requests: the names in the plan's `measures` that ask for it. measures: what its rows may contain. gpu: whether a
+    GPU helps. priority: lower numbers run first. makes_spaces: whether it writes spaces to the store; it runs again if
+    they are lost. train_space: of a kind that measures one train space.
+    """
+
+    name: str
+    format: int
+    verb: str
+    run: Callable[[Cell, Path, int], CellResult]
+    estimate: Callable[[ResolvedPlan, Cell], Estimate]
+    requests: tuple[str, ...] = ()
+    measures: tuple[Measure, ...] = ()
+    gpu: bool = False
+    priority: int = LATER
+    makes_spaces: bool = False
+    train_space: TrainSpaceSettings | None = None
+
+    def cell(self, content: dict[str, Any], how: dict[str, Any], inputs: tuple[str, ...], subject: str) -> Cell:
+        """A cell of this kind; subject: what it works on, for its title."""
+        return Cell(self.name, self.format, content, how, inputs, f"{self.verb} {subject}", self.gpu)
