@@ -34,7 +34,7 @@ def test_report_as_json_has_the_verdicts(folder: Path, capsys: pytest.CaptureFix
 
 
 def test_report_refuses_a_folder_without_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert_refused(capsys, "expected the folder of a study that has run", "report", tmp_path)
+    assert_refused(capsys, "expected the folder of a finished study", "report", tmp_path)
 
 
 def test_show_prints_every_table(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
