@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from closerlook.report import write_comparison, write_report
+from closerlook.study.registry import MEASURES
 from tests.report.studies import browser, golden, golden_beyond, made_up, write_study
 from tests.report.test_page import HOSTILE, MANIFEST
 
@@ -149,7 +150,7 @@ def test_a_page_opens_in_under_two_seconds(chromium: Any, pages: Pages) -> None:
 
 def test_a_tooltip_shows_names_as_text(chromium: Any, pages: Pages) -> None:
     here = visit(chromium, pages["hostile"])
-    chart = here.page.query_selector("[data-kind=heat] .chart")
+    chart = here.page.query_selector("[data-kind=label-distances] .chart")
     chart.scroll_into_view_if_needed()
     until(here.page, "one => one.dataset.state === 'drawn'", chart)
     seen = ""
@@ -197,23 +198,26 @@ def test_marked_labels_say_why(chromium: Any, pages: Pages) -> None:
     told = {chip.get_attribute("data-toggle"): (chip.inner_text(), chip.get_attribute("title")) for chip in chips}
     assert told["A"] == ("A\n+3.50 *", "A: p = 0.03 (Holm)")
     assert told["C"] == ("C\n+0.25 †", "C: p = 0.2 (Holm); 4 points in 128 dimensions; fewer than 5")
-    assert "spread within labels over spread between them" in here.page.inner_text("#table-shape .term small")
+    assert MEASURES["nc1"].meaning in here.page.inner_text("#table-shape .term small")
     here.page.close()
 
 
 def test_the_drill_down_shows_words_in_their_sentences(chromium: Any, pages: Pages) -> None:
     here = visit(chromium, pages["golden"])
-    refusal = here.page.query_selector("#drill .refusals details")
-    assert refusal.query_selector("summary").inner_text() == (
-        "A clusters of 35 points and 5 points are kept apart by B (30 points)"
+    merge = here.page.query_selector("#drill .merges details")
+    assert merge.query_selector("summary").inner_text() == (
+        "A clusters of 35 points and 5 points, blocked by B (30 points)"
     )
-    refusal.query_selector("summary").evaluate("one => one.click()")  # charts that are drawn above move it
-    assert "a cup of tea" in refusal.inner_text()
-    assert refusal.query_selector("mark").inner_text() == "of"
+    merge.query_selector("summary").evaluate("one => one.click()")  # charts that are drawn above move it
+    assert "a cup of tea" in merge.inner_text()
+    assert merge.query_selector("mark").inner_text() == "of"
     here.page.fill("#drill input", "nothing like it")
-    assert here.page.query_selector("#drill .refusals details") is None
+    assert here.page.query_selector("#drill .merges details") is None
+    for name in ("blocker_size", "weight", "decided", "word"):  # names of entries in the data, not words of a text
+        here.page.fill("#drill input", name)
+        assert here.page.query_selector("#drill .merges details") is None, name
     here.page.fill("#drill input", "TEA")
-    assert here.page.query_selector("#drill .refusals details") is not None
+    assert here.page.query_selector("#drill .merges details") is not None
     assert here.problems == []
     here.page.close()
 
@@ -221,12 +225,12 @@ def test_the_drill_down_shows_words_in_their_sentences(chromium: Any, pages: Pag
 def test_hostile_words_stay_text_in_the_drill_down_and_in_tables(chromium: Any, pages: Pages) -> None:
     here = visit(chromium, pages["hostile"])
     draw_all(here.page)
-    here.page.query_selector("#drill .refusals summary").evaluate("one => one.click()")
+    here.page.query_selector("#drill .merges summary").evaluate("one => one.click()")
     assert HOSTILE[2] in here.page.inner_text("#drill")
     assert HOSTILE[0] in here.page.inner_text("#table-summary")
     here.page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
-    here.page.wait_for_selector("[data-kind=heat] details.data table")
-    assert HOSTILE[1] in here.page.inner_text("[data-kind=heat] details.data table")
+    here.page.wait_for_selector("[data-kind=label-distances] details.data table")
+    assert HOSTILE[1] in here.page.inner_text("[data-kind=label-distances] details.data table")
     assert here.page.evaluate("document.querySelectorAll('main img, main script:not([type])').length") == 0
     assert here.problems == []
     here.page.close()
@@ -280,7 +284,7 @@ def test_two_studies_are_drawn_side_by_side(chromium: Any, pages: Pages) -> None
         chart.scroll_into_view_if_needed()
     done = "one => one.dataset.state === 'drawn' || one.classList.contains('absent')"
     until(here.page, f"[...document.querySelectorAll('.chart')].every({done})")
-    heat = here.page.query_selector("[data-kind=heat]")
+    heat = here.page.query_selector("[data-kind=label-distances]")
     assert len(heat.query_selector_all("figure svg")) == 2
     assert "This study has no such figure." in here.page.inner_text("[data-kind=distances]")
     assert here.problems == []

@@ -23,30 +23,40 @@ def test_report_prints_the_path_of_the_page(folder: Path, capsys: pytest.Capture
 
 def test_report_as_json_has_the_verdicts(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = run(capsys, "report", folder, "--no-figures", "--json")
-    told = json.loads(out)
-    assert [one["verdict"] for one in told["findings"]] == ["mixed", "cannot tell", "holds", "mixed", "mixed"]
+    content = json.loads(out)
+    assert [finding["verdict"] for finding in content["findings"]] == [
+        "mixed",
+        "cannot tell",
+        "holds",
+        "mixed",
+        "mixed",
+    ]
 
 
 def test_report_refuses_a_folder_without_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert_refused(capsys, "expected the folder of a study that has run", "report", tmp_path)
+    assert_refused(capsys, "expected the folder of a finished study", "report", tmp_path)
 
 
 def test_show_prints_every_table(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = run(capsys, "show", folder)
-    titles = ("The five findings", "Before → after", "Clusters, linearity", "How far labels", "Fine-tuned on one task")
-    assert all(title in out for title in (*titles, "Similarity to the original", "Beside the published values"))
+    titles = (
+        "The five findings",
+        "Before → after",
+        "Clusters, linear sep",
+        "Distance to the nearest",
+        "Fine-tuned on one task",
+    )
+    assert all(title in out for title in (*titles, "Similarity to the pretrained", "Compared with the paper"))
 
 
-def test_show_keeps_the_table_of_labels_until_it_is_asked_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_show_prints_folded_tables_on_request_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = write_study(tmp_path, golden_beyond())
     out, err = run(capsys, "show", folder)
-    assert "Similarity against chance" in out
-    assert "Every label" not in out
-    assert "not shown, as they are long: labels (--table labels)" in err
+    assert "Similarity compared with null labels" in out
+    assert "All labels" not in out
+    assert "not shown: labels (print one with --table labels)" in err
     out, _ = run(capsys, "show", folder, "--table", "labels")
-    assert "* surely farther" in out
+    assert "* significantly farther" in out
 
 
 def test_show_writes_one_table_as_csv(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,7 +73,7 @@ def test_show_writes_for_papers(folder: Path, capsys: pytest.CaptureFixture[str]
 
 def test_show_names_the_tables_there_are(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert_refused(
-        capsys, "this study has no table 'nothing'; it has encoders, tasks, findings", "show", folder, "-t", "nothing"
+        capsys, "this study has no table 'nothing'; it has findings, encoders, tasks", "show", folder, "-t", "nothing"
     )
 
 

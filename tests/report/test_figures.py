@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from closerlook.report.figures import Figure, draw
-from closerlook.report.figures.paths import closest_labels
+from closerlook.report.figures import Figure
+from closerlook.report.figures.centroids import closest_labels
 from closerlook.report.figures.similarity import layer_colours
 from closerlook.report.figures.style import compact
+from closerlook.report.outline import draw_figures
 from closerlook.report.writing import file_names, write_figures
 from closerlook.study.readings import Results, Run, index_results
 from tests.report.studies import frame, golden, golden_beyond, made_up
@@ -24,7 +25,7 @@ def results() -> Results:
 
 @pytest.fixture(scope="module")
 def figures(results: Results) -> dict[tuple[str, str], Figure]:
-    return {(figure.kind, figure.task): figure for figure in draw(results)}
+    return {(figure.kind, figure.task): figure for figure in draw_figures(results)}
 
 
 def rows(figure: Figure, *columns: str) -> list[tuple[object, ...]]:
@@ -33,7 +34,17 @@ def rows(figure: Figure, *columns: str) -> list[tuple[object, ...]]:
 
 def test_the_golden_table_has_these_figures(figures: dict[tuple[str, str], Figure]) -> None:
     assert sorted(kind for kind, _ in figures) == sorted(
-        ["accuracy", "clusters", "distances", "paths", "shifts", "heat", "similarity", "similarity", "similarity"]
+        [
+            "accuracy",
+            "clusters",
+            "distances",
+            "paths",
+            "shifts",
+            "label-distances",
+            "similarity",
+            "similarity",
+            "similarity",
+        ]
     )
 
 
@@ -50,7 +61,7 @@ def test_clusters_per_label(figures: dict[tuple[str, str], Figure]) -> None:
     assert found[-1] == ("pos", "after", 6, 3, 2)
 
 
-def test_distances_along_the_updates(figures: dict[tuple[str, str], Figure]) -> None:
+def test_minimum_distances_during_fine_tuning(figures: dict[tuple[str, str], Figure]) -> None:
     figure = figures["distances", "ps-fxn"]
     assert rows(figure, "label", "step", "nearest", "distance", "relative", "change") == [
         ("A", 0, "B", 1, 0.5, 0),
@@ -70,18 +81,18 @@ def test_distances_along_the_updates(figures: dict[tuple[str, str], Figure]) -> 
     ]
 
 
-def test_only_the_three_that_gain_most_and_least_are_shown_first() -> None:
+def test_only_the_three_largest_and_smallest_changes_are_shown_first() -> None:
     labels = [f"label {at}" for at in range(9)]
     table = made_up(tasks={"many": labels})
     at_last = (table.measure == "minimum_distance") & (table.step == 100)
     table.loc[at_last, "value"] = [float(at) * 10 for at in range(9)] * (at_last.sum() // 9)
-    figure = next(one for one in draw(index_results(table)) if one.kind == "distances")
+    figure = next(one for one in draw_figures(index_results(table)) if one.kind == "distances")
     assert [toggle.name for toggle in figure.toggles if toggle.on] == [labels[at] for at in (8, 7, 6, 2, 1, 0)]
     assert len(figure.toggles) == 9
 
 
-def test_distances_along_the_updates_of_another_task() -> None:
-    figure = next(one for one in draw(index_results(golden_beyond())) if one.kind == "cross-distances")
+def test_minimum_distances_during_fine_tuning_on_another_task() -> None:
+    figure = next(one for one in draw_figures(index_results(golden_beyond())) if one.kind == "cross-distances")
     assert (figure.encoder, figure.task) == ("bert-tiny", "pos → ps-fxn")
     assert figure.title == "Distance to the nearest other label: bert-tiny on ps-fxn, fine-tuned on pos"
     assert rows(figure, "label", "step", "nearest", "distance", "change") == [
@@ -98,15 +109,15 @@ def test_distances_along_the_updates_of_another_task() -> None:
         ("B", "-0.25"),
         ("A", "-0.50"),
     ]
-    assert "Of 3 labels, C gains most (+0.50) and A least (-0.50)." in figure.alt
+    assert "Of 3 labels, C has the largest change (+0.50) and A the smallest (-0.50)." in figure.alt
 
 
 def test_heat_map_holds_each_pair_both_ways_before_and_after(figures: dict[tuple[str, str], Figure]) -> None:
-    found = rows(figures["heat", "ps-fxn"], "state", "label", "other", "distance")
+    found = rows(figures["label-distances", "ps-fxn"], "state", "label", "other", "distance")
     assert len(found) == 12
     assert ("before", "C", "B", 3) in found
     assert ("after", "B", "C", 2.5) in found
-    assert "Closest after fine-tuning: B and C, 2.50 apart." in figures["heat", "ps-fxn"].alt
+    assert "Closest after fine-tuning: B and C, distance 2.50." in figures["label-distances", "ps-fxn"].alt
 
 
 def test_paths_of_centroids_at_the_first_and_last_layer(figures: dict[tuple[str, str], Figure]) -> None:
@@ -152,11 +163,11 @@ def test_similarity_to_the_original_along_the_updates(figures: dict[tuple[str, s
         (2, 10, 0.7, 0.6, 1, 0.01, 3),
         (2, 20, 0.5, 0.4, 1, 0.01, 3),
     ]
-    assert "Some layers were looked at only at the start and the end." in figure.caption
+    assert "Some layers were measured only before and after." in figure.caption
 
 
 def test_seeds_are_averaged_with_their_range() -> None:
-    figure = next(one for one in draw(index_results(made_up(seeds=(0, 5)))) if one.kind == "distances")
+    figure = next(one for one in draw_figures(index_results(made_up(seeds=(0, 5)))) if one.kind == "distances")
     last = figure.data[(figure.data.label == "cat") & (figure.data.step == 100)].iloc[0]
     assert (last.low, last.distance, last.high) == (4.0, 4.25, 4.5)
     assert "mean of 2 seeds" in figure.caption
@@ -176,7 +187,7 @@ def test_numbers_keep_five_digits() -> None:
 
 
 def test_each_figure_is_written_as_svg_png_pdf_and_csv(results: Results, tmp_path: Path) -> None:
-    figures = [figure for figure in draw(results) if figure.kind in {"distances", "accuracy"}]
+    figures = [figure for figure in draw_figures(results) if figure.kind in {"distances", "accuracy"}]
     written = write_figures(figures, tmp_path)
     assert sorted(path.suffix for path in written) == [".csv"] * 2 + [".pdf"] * 2 + [".png"] * 2 + [".svg"] * 2
     heads = {path.suffix: path.read_bytes()[:4] for path in written}
@@ -190,7 +201,9 @@ def test_each_figure_is_written_as_svg_png_pdf_and_csv(results: Results, tmp_pat
 
 def test_hostile_names_are_text_in_svg_files(tmp_path: Path) -> None:
     table = made_up(encoders=["<script>alert(1)</script>"], tasks={"../t": ["<img src=x onerror=alert(1)>", "b", "c"]})
-    figures = [figure for figure in draw(index_results(table)) if figure.kind in {"heat", "distances"}]
+    figures = [
+        figure for figure in draw_figures(index_results(table)) if figure.kind in {"label-distances", "distances"}
+    ]
     written = write_figures(figures, tmp_path / "figures")
     assert {path.parent for path in written} == {tmp_path / "figures"}
     for path in written:
@@ -202,14 +215,16 @@ def test_hostile_names_are_text_in_svg_files(tmp_path: Path) -> None:
 
 def test_file_names_are_plain_and_different() -> None:
     tables = [made_up(encoders=["a/b"], tasks={"x y": list("abc"), "x:y": list("abc"), "日本": list("abc")})]
-    names = file_names([figure for figure in draw(index_results(tables[0])) if figure.kind == "heat"])
-    assert names == ["heat_a-b_x-y", "heat_a-b_x-y~2", "heat_a-b_日本"]
+    names = file_names(
+        [figure for figure in draw_figures(index_results(tables[0])) if figure.kind == "label-distances"]
+    )
+    assert names == ["label-distances_a-b_x-y", "label-distances_a-b_x-y~2", "label-distances_a-b_日本"]
 
 
-def test_names_stand_in_data_and_scales_never_in_expressions() -> None:
+def test_names_are_in_data_and_scales_never_in_expressions() -> None:
     """Vega writes sort orders and conditions into code of its own; a line separator in a label would break it."""
     table = made_up(["odd encoder"], {"odd task": ["odd \u2028 one", "odd two", "odd three", "odd four"]}, wider=True)
-    for figure in draw(index_results(table)):
+    for figure in draw_figures(index_results(table)):
         for key, value in _texts(figure.specification() | {"datasets": {}}):
             assert "odd" not in value or key in {"domain", "values", "value", "description"}, (key, value)
 
@@ -233,7 +248,7 @@ def test_specifications_hold_all_their_data(figures: dict[tuple[str, str], Figur
 
 
 def test_figures_of_an_earlier_table_go_and_other_files_stay(tmp_path: Path) -> None:
-    drawn = draw(index_results(made_up()))
+    drawn = draw_figures(index_results(made_up()))
     before = write_figures(drawn, tmp_path)
     own = tmp_path / "paths_of_my_own.csv"
     own.write_text("mine")

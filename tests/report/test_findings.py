@@ -7,8 +7,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from closerlook.study.findings import Answer, Finding, judge, share_interval, weigh
-from closerlook.study.readings import Run
+from closerlook.study.findings import Answer, Finding, judge
+from closerlook.study.runs import Run
+from closerlook.study.verdicts import share_interval, verdict_of
 from tests.report.studies import frame, golden, golden_beyond, made_up
 
 
@@ -29,38 +30,44 @@ def test_each_finding_counts_the_fine_tunings_of_the_golden_table(
 ) -> None:
     one = found[number - 1]
     assert (one.number, one.verdict) == (number, verdict)
-    assert (one.speaks_for, one.speaks_against, one.silent) == counts
+    assert (one.n_for, one.n_against, one.n_no_answer) == counts
 
 
 def test_sentences_say_counts_and_uncertainty(found: list[Finding]) -> None:
     assert found[0].sentence == (
-        "Train and test become less alike in 2 of 3 fine-tunings, and accuracy is lost in 1; 2 speak for it and 1 "
-        "against (95% interval of the share for: 9% to 99%)."
+        "Train and test become less similar in 2 of 3 fine-tuning runs, and accuracy falls in 1. 2 fine-tuning runs "
+        "support the finding, 1 contradicts it (95% interval of the share in support: 9% to 99%)."
     )
-    assert "3 are needed for a verdict" in found[1].sentence
-    assert "in units of the space's RMS radius the mean grows in 2 of 3" in found[2].sentence
+    assert "a verdict needs 3" in found[1].sentence
+    assert "in RMS radii of the space, the mean distance grows in 2 of 3" in found[2].sentence
     assert "an opposed task brings most labels closer in 1 of 2" in found[3].sentence
 
 
-def test_sentences_say_what_chance_gives_where_it_was_measured() -> None:
+def test_sentences_give_the_nulls_that_were_measured() -> None:
     first, second, third, _, fifth = judge(golden_beyond())
-    assert "accuracy is lost in 1; chance gives 0.02 ± 0.19; 3 speak for it" in first.sentence
     assert (
-        "; under shuffled labels 36 to 38 clusters, under the true ones 3 to 4, of at most 80 points;"
-        in second.sentence
+        "accuracy falls in 1 (permuted labels give a similarity of 0.02 ± 0.19). 3 fine-tuning runs support"
+        in first.sentence
     )
-    assert "; 2 of 3 labels surely gain distance and 0 lose it (Holm, p ≤ 0.05);" in third.sentence
-    assert "in 2; chance gives 0.01 ± 0.12, random weights 0.20; 1 speaks for it" in fifth.sentence
+    assert "; shuffled labels give 36 to 38 clusters, true labels 3 to 4, on at most 80 points." in second.sentence
+    assert (
+        "; 2 of 3 labels move significantly farther away and 0 significantly closer (p ≤ 0.05 after Holm)."
+        in third.sentence
+    )
+    assert (
+        "in 2 (permuted labels give a similarity of 0.01 ± 0.12); similarity to random weights: 0.20. "
+        "1 fine-tuning run supports"
+    ) in fifth.sentence
 
 
-def test_answers_say_what_chance_gives() -> None:
-    first, second, third, *_ = (finding.answers[0].why for finding in judge(golden_beyond()))
-    assert first == "similarity falls from 0.80 to 0.60 (chance gives 0.04 ± 0.25)"
-    assert second == "5 clusters become 3 (under shuffled labels 38 clusters, under the true ones 3, of 80 points)"
-    assert third == "3 of 3 labels gain distance, 2 of 3 surely (Holm)"
+def test_answers_give_the_nulls() -> None:
+    first, second, third, *_ = (finding.answers[0].reason for finding in judge(golden_beyond()))
+    assert first == "similarity falls from 0.80 to 0.60 (permuted labels give 0.04 ± 0.25)"
+    assert second == "5 clusters become 3 (shuffled labels give 38 clusters, true labels 3, on 80 points)"
+    assert third == "3 of 3 labels move farther away, 2 of 3 significantly (Holm)"
 
 
-def test_what_chance_gives_changes_no_verdict() -> None:
+def test_nulls_change_no_verdict() -> None:
     table = golden_beyond()
     nulls = table.measure.str.contains("_null|subsampled|separable_p|significantly|_random")
     assert [one.verdict for one in judge(table)] == [one.verdict for one in judge(table[~nulls])]
@@ -71,12 +78,12 @@ def test_every_finding_says_its_rule(found: list[Finding]) -> None:
 
 
 def test_answers_say_why(found: list[Finding]) -> None:
-    whys = {answer.run.task: answer.why for answer in found[0].answers}
+    whys = {answer.run.task: answer.reason for answer in found[0].answers}
     assert whys["ps-fxn"] == "similarity falls from 0.80 to 0.60"
-    assert whys["ps-role"] == "similarity does not fall from 0.70 to 0.72, and accuracy is lost"
-    assert {answer.run.task: answer.why for answer in found[1].answers}[
+    assert whys["ps-role"] == "similarity does not fall from 0.70 to 0.72, and accuracy falls"
+    assert {answer.run.task: answer.reason for answer in found[1].answers}[
         "ps-role"
-    ] == "3 clusters for 3 labels from the start"
+    ] == "already the minimum before fine-tuning: 3 clusters for 3 labels"
 
 
 def with_conflicts(*, before: float, after: float) -> Answer:
@@ -89,11 +96,11 @@ def with_conflicts(*, before: float, after: float) -> Answer:
     return judge(table)[1].answers[0]
 
 
-def test_points_in_conflict_are_no_evidence_against_gathering() -> None:
+def test_points_in_conflict_are_no_evidence_against_finding_2() -> None:
     ready = with_conflicts(before=5, after=5)
-    assert (ready.holds, ready.why) == (
+    assert (ready.holds, ready.reason) == (
         None,
-        "5 clusters for 3 labels and 2 points at places of two labels from the start",
+        "already the minimum before fine-tuning: 5 clusters for 3 labels and 2 points in conflict",
     )
     assert with_conflicts(before=6, after=5).holds is True
     assert with_conflicts(before=6, after=6).holds is False
@@ -104,12 +111,12 @@ def test_two_labels_are_given_as_the_reason_for_no_similarity() -> None:
     table = made_up(tasks={"moods": ["good", "bad"]})
     table = table[~table.measure.str.startswith("similarity")]
     first, *_, fifth = judge(table)
-    told = "Cannot tell: 2 labels; their arrangement can be compared from 3 on."
+    told = "Cannot tell: 2 labels; spatial similarity needs at least 3."
     assert (first.sentence, fifth.sentence) == (told, told)
 
 
 @pytest.mark.parametrize(("tried", "says"), [(5, None), (23, False), (None, False)])
-def test_too_few_relabellings_say_nothing_of_what_is_kept(tried: int | None, says: bool | None) -> None:
+def test_too_few_permutations_give_no_answer(tried: int | None, says: bool | None) -> None:
     """Three labels have five others: p is never below a sixth."""
     table = made_up()
     p = table.measure == "similarity_p_value_original"
@@ -118,7 +125,7 @@ def test_too_few_relabellings_say_nothing_of_what_is_kept(tried: int | None, say
 
 
 @pytest.mark.parametrize(
-    ("speaks_for", "speaks_against", "verdict"),
+    ("n_for", "n_against", "verdict"),
     [
         (2, 0, "cannot tell"),
         (3, 0, "holds"),
@@ -129,12 +136,10 @@ def test_too_few_relabellings_say_nothing_of_what_is_kept(tried: int | None, say
         (2, 2, "mixed"),
     ],
 )
-def test_three_quarters_decide(speaks_for: int, speaks_against: int, verdict: str) -> None:
+def test_three_quarters_decide(n_for: int, n_against: int, verdict: str) -> None:
     run = Run("e", "t", 0, "t")
-    answers = (
-        [Answer(run, True, "")] * speaks_for + [Answer(run, False, "")] * speaks_against + [Answer(run, None, "")] * 9
-    )
-    assert weigh(answers) == verdict
+    answers = [Answer(run, True, "")] * n_for + [Answer(run, False, "")] * n_against + [Answer(run, None, "")] * 9
+    assert verdict_of(answers) == verdict
 
 
 def test_the_interval_is_that_of_clopper_and_pearson() -> None:
@@ -154,8 +159,8 @@ def test_a_related_task_alone_does_not_make_finding_4_hold() -> None:
     extra = rows[(rows.tuned_on == "ps-role") & (rows.task == "ps-fxn")]
     seeds = [extra.assign(seed=seed) for seed in (1, 2)]
     found = judge(pd.concat([rows[rows.tuned_on != "pos"], *seeds]))[3]
-    assert (found.speaks_for, found.speaks_against, found.verdict) == (3, 0, "cannot tell")
-    assert "no opposed task was tried" in found.sentence
+    assert (found.n_for, found.n_against, found.verdict) == (3, 0, "cannot tell")
+    assert "no opposed task was measured" in found.sentence
 
 
 def paper_table() -> pd.DataFrame:
@@ -182,4 +187,4 @@ def test_the_published_table_gives_the_published_findings() -> None:
     assert first.verdict == "holds"
     assert [(a.run.encoder, a.run.task) for a in first.answers if "harmed" in a.signs] == [("bert-small", "ps-fxn")]
     assert [(a.run.encoder, a.run.task) for a in first.answers if a.holds is False] == [("bert-small", "ps-fxn")]
-    assert (second.verdict, second.speaks_against) == ("holds", 0)
+    assert (second.verdict, second.n_against) == ("holds", 0)

@@ -10,8 +10,8 @@ import pytest
 
 from closerlook.errors import InputError
 from closerlook.report import write_comparison, write_report
-from closerlook.report.blockers import blocked_spaces
-from closerlook.report.embedding import pack, runtime, safe_script, script_json
+from closerlook.report.blocked_merges import blocked_spaces
+from closerlook.report.inlining import pack, runtime, safe_script, script_json
 from closerlook.report.page import make_page
 from closerlook.report.writing import load_study
 from closerlook.study.findings import judge_results
@@ -127,28 +127,39 @@ def test_packed_data_comes_back_the_same() -> None:
     assert packed == {"label": {"texts": ["a", "b"], "at": [0, 1, 0]}, "x": [1.5, None, 0.0], "n": [None, 2, 1]}
 
 
-def test_what_was_run_is_told() -> None:
+def test_the_page_says_what_was_run() -> None:
     text = text_of(made_up(), MANIFEST)
     for part in ("1 h 2 min", "4.4 M", "ffffffffffff", "animals → colours", "a processor", "8 GB", "0.001"):
         assert part in text
 
 
-def test_parts_beyond_the_paper_are_there_where_they_were_measured() -> None:
-    titles = ("Against chance", "How sure", "Can divergence be foreseen?", "The shape of the spaces")
+def test_sections_beyond_the_paper_appear_if_they_were_measured() -> None:
+    titles = ("Compared with null labels", "Uncertainty", "Predicting the train–test gap", "Shape of the spaces")
     assert all(title in text_of(golden_beyond()) for title in titles)
     assert not any(title in text_of(golden()) for title in titles)
 
 
-def test_one_seed_is_said_where_intervals_over_examples_are_known() -> None:
+def test_only_remarks_about_exceptions_are_marked_not_names_that_contain_the_word(tmp_path: Path) -> None:
+    labels = {"exception handling": ["exception", "b", "c"]}
+    page = page_of(tmp_path / "names", made_up(["exception-bert"], labels, wider=True), MANIFEST)
+    classes = [attributes.get("class") or "" for _, attributes in page.tags]
+    assert not any("exception" in one.split() for one in classes)
+    golden_page = page_of(tmp_path / "golden", golden())  # ps-role loses accuracy
+    assert sum("exception" in (attributes.get("class") or "").split() for _, attributes in golden_page.tags) == 1
+
+
+def test_a_single_seed_is_mentioned_with_the_intervals_over_examples() -> None:
     text = text_of(made_up(wider=True))
     assert "Every fine-tuning was run with one seed" in text
     assert "Over seeds" not in text
     assert "Over examples" in text
 
 
-def test_failed_cells_are_told_and_escaped(tmp_path: Path) -> None:
+def test_failed_cells_are_listed_and_escaped(tmp_path: Path) -> None:
     page = page_of(tmp_path, made_up(), MANIFEST)
-    assert "1 cell failed; what they would have measured is missing. They keep 4 other cells waiting." in page.text
+    assert (
+        "1 cell failed, and their measurements are missing. 4 other cells could not start because of that." in page.text
+    )
     assert "classify <b>x</b>" in page.text
     assert "b" not in {tag for tag, _ in page.tags}
 
@@ -160,21 +171,23 @@ def test_a_frozen_study_says_that_nothing_was_tuned() -> None:
 
 
 def test_one_checkpoint_says_that_lines_have_two_points() -> None:
-    assert "only at the start and the end: lines have two points" in text_of(made_up(steps=(0, 9)))
+    assert "Only the start and the end of fine-tuning were measured, so lines have two points." in text_of(
+        made_up(steps=(0, 9))
+    )
 
 
 def test_a_single_task_says_what_is_missing() -> None:
     text = text_of(made_up(tasks={"animals": ["cat", "dog", "eel"]}))
-    assert "No encoder was looked at on a task it was not tuned on" in text
+    assert "No encoder was measured on a task that it was not fine-tuned on" in text
     assert "How fine-tuning changed bert-tiny on animals" in text
 
 
 @pytest.mark.parametrize("measure", ["accuracy", "minimum_distance", "similarity_train_test"])
-def test_a_measure_that_is_missing_is_told(measure: str) -> None:
+def test_a_missing_measure_is_mentioned(measure: str) -> None:
     table = made_up()
-    told = {"accuracy": "there are no accuracies", "minimum_distance": "Label distances were not measured"}
+    notes = {"accuracy": "there are no accuracies", "minimum_distance": "Label distances were not measured"}
     text = text_of(table[table.measure != measure])
-    assert told.get(measure, "The similarity of train and test was not measured.") in text
+    assert notes.get(measure, "The similarity of train and test was not measured.") in text
 
 
 def test_an_empty_table_still_gives_a_page() -> None:
@@ -195,26 +208,26 @@ def test_a_start_that_is_missing_is_taken_from_step_0() -> None:
     assert found.value == 1.0
 
 
-def test_refusals_come_from_both_ends_last_layer_first() -> None:
+def test_blocked_merges_are_from_before_and_after_last_layer_first() -> None:
     spaces, excluded = blocked_spaces(index_results(golden()))
     assert excluded == 0
     assert [(one["task"], one["state"], one["layer"], one["clusters"], one["labels"]) for one in spaces] == [
         ("ps-fxn", "before", 2, 5, 3)
     ]
-    refusal = spaces[0]["refusals"][0]
-    assert (refusal["label"], refusal["other"], refusal["sizes"], refusal["blocker_size"]) == ("A", "B", [35, 5], 30)
-    assert refusal["points"][0]["text"] == "a cup of tea"
+    merge = spaces[0]["merges"][0]
+    assert (merge["label"], merge["other"], merge["sizes"], merge["blocker_size"]) == ("A", "B", [35, 5], 30)
+    assert merge["points"][0]["text"] == "a cup of tea"
 
 
-def test_spaces_of_one_point_have_nothing_to_tell() -> None:
+def test_spaces_whose_points_coincide_are_excluded() -> None:
     table = made_up()
     before = blocked_spaces(index_results(table))[0]
     table.loc[(table.measure == "rms_radius") & (table.layer == 0), "value"] = 0.0
     assert {one["layer"] for one in before} - {one["layer"] for one in blocked_spaces(index_results(table))[0]} == {0}
 
 
-def test_refusals_that_have_no_room_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("closerlook.report.blockers.MOST_BYTES", 1)
+def test_spaces_that_do_not_fit_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("closerlook.report.blocked_merges.MOST_BYTES", 1)
     spaces, excluded = blocked_spaces(index_results(made_up()))
     assert (len(spaces), excluded) == (1, 11)  # 2 tasks, 3 layers, before and after
 

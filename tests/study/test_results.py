@@ -152,7 +152,7 @@ def test_labels_that_look_like_nothing_keep_their_names(table: pd.DataFrame, tmp
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("missing", None, "missing does not exist; expected the folder of a study that has run"),
+        ("missing", None, "missing does not exist; expected the folder of a finished study"),
         ("torn.parquet", b"PAR1 torn", "torn.parquet cannot be read: .*; expected a study's table"),
         ("other.csv", b"a,b\n1,2\n", "other.csv lacks study, encoder, .*; expected the table of a study"),
         ("empty.csv", b"", "empty.csv cannot be read"),

@@ -1,4 +1,4 @@
-"""`closerlook compare-studies`: two studies side by side in one page."""
+"""`closerlook compare-studies`: writes one page that compares two studies."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ EXAMPLE = "Example: closerlook compare-studies small large --out small-and-large
 
 
 def compare_studies(
-    first: Annotated[Path, Argument(metavar="A", help="The folder of a study that has run.")],
-    second: Annotated[Path, Argument(metavar="B", help="The folder of another.")],
+    first: Annotated[Path, Argument(metavar="A", help="The folder of a finished study.")],
+    second: Annotated[Path, Argument(metavar="B", help="The folder of another finished study.")],
     out: Annotated[Path, Option(help="The page to write.")] = Path("comparison.html"),
 ) -> None:
-    """Write one page with two studies: verdicts, settings that differ, measures and figures side by side."""
+    """Write one page that compares two studies: verdicts, settings that differ, measures and figures."""
     from closerlook.report import write_comparison
 
     sys.stdout.write(f"{write_comparison(first, second, out)}\n")

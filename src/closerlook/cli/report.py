@@ -1,29 +1,34 @@
-"""`closerlook report`: the page of a study that has run, and its figures."""
+"""`closerlook report`: writes the page of a study and its figures."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
+
+if TYPE_CHECKING:
+    from closerlook.study.findings import Finding
 
 EXAMPLE = "Example: closerlook report my-study"
 
 
 def report(
-    folder: Annotated[Path, Argument(help="The folder of a study that has run, or its results.parquet.")] = Path(
-        "study"
-    ),
+    folder: Annotated[Path, Argument(help="The folder of a finished study, or its results.parquet.")] = Path("study"),
     figures: Annotated[
-        bool, Option("--figures/--no-figures", help="Also draw each figure as SVG, PNG and PDF, with its data as CSV.")
+        bool, Option("--figures/--no-figures", help="Also write each figure as SVG, PNG and PDF, and its data as CSV.")
     ] = True,
     archive: Annotated[
         Path | None,
-        Option(help="Write the page into this folder, with a table of no more than it needs, to keep or to send."),
+        Option(
+            help="Write the page to this folder, with a small table of the rows that it shows, to keep or to share."
+        ),
     ] = None,
-    as_json: Annotated[bool, Option("--json", help="Print one JSON object: the page and the five verdicts.")] = False,
+    as_json: Annotated[
+        bool, Option("--json", help="Print one JSON object: the path of the page and the five verdicts.")
+    ] = False,
 ) -> None:
-    """Write one page that holds a study's tables, figures and verdicts, from its table alone."""
+    """Write one HTML page with the tables, figures and verdicts of a study, from its results table alone."""
     import sys
 
     from closerlook.cli.console import note, print_json
@@ -39,12 +44,12 @@ def report(
         from closerlook.study.results import load_results
 
         findings = judge(load_results(folder))
-        print_json({"page": str(page), "findings": [_finding(one.__dict__) for one in findings]})
+        print_json({"page": str(page), "findings": [_without_answers(finding) for finding in findings]})
         return
     if figures:
         note(f"figures: {page.parent / 'figures'}")
     sys.stdout.write(f"{page}\n")
 
 
-def _finding(finding: dict[str, object]) -> dict[str, object]:
-    return {name: value for name, value in finding.items() if name != "answers"}
+def _without_answers(finding: Finding) -> dict[str, object]:
+    return {name: value for name, value in vars(finding).items() if name != "answers"}

@@ -1,4 +1,4 @@
-"""`closerlook show`: the tables of a study's page, in the terminal or for a paper."""
+"""`closerlook show`: prints the tables of a study's page as text, Markdown, LaTeX or CSV."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ EXAMPLE = "Example: closerlook show my-study --table accuracy --format latex"
 
 
 def show(
-    folder: Annotated[Path, Argument(help="The folder of a study that has run, or its results.parquet.")] = Path(
-        "study"
-    ),
+    folder: Annotated[Path, Argument(help="The folder of a finished study, or its results.parquet.")] = Path("study"),
     form: Annotated[
-        Literal["text", "markdown", "latex", "csv"], Option("--format", help="How the tables are written.")
+        Literal["text", "markdown", "latex", "csv"], Option("--format", help="The output format.")
     ] = "text",
     table: Annotated[
-        list[str] | None, Option("--table", "-t", help="Only this table, such as accuracy; may be repeated.")
+        list[str] | None, Option("--table", "-t", help="Print only this table, such as accuracy; can be repeated.")
     ] = None,
 ) -> None:
-    """Print the tables of a study: verdicts, before and after, each finding's own, chance, certainty, shape."""
+    """Print the tables of a study: verdicts, before and after, findings, null labels, uncertainty, shape, labels."""
     from closerlook.cli.console import note, print_table
-    from closerlook.report.printing import LONG, all_tables, write_tables
+    from closerlook.report.export import all_tables, folded_tables, write_tables
     from closerlook.report.writing import load_study
 
-    tables = {one.name: one for one in all_tables(load_study(folder))}
+    results = load_study(folder)
+    tables = {entry.name: entry for entry in all_tables(results)}
     unknown = [name for name in table or () if name not in tables]
     if unknown:
         raise InputError(f"this study has no table {unknown[0]!r}; it has {', '.join(tables) or 'none'}")
-    chosen = [tables[name] for name in table or tables if table or form != "text" or name not in LONG]
+    folded = folded_tables(results) if form == "text" and not table else []
+    chosen = [tables[name] for name in table or tables if name not in folded]
     if form != "text":
         sys.stdout.write(write_tables(chosen, form))
         return
-    for one in chosen:
-        numbers = [title for title, column in zip(one.titles(), one.columns, strict=True) if not column.left]
-        print_table(one.title, one.titles(), one.shown(), numbers)
-    if not table and (long := [name for name in tables if name in LONG]):
-        note(f"not shown, as they are long: {', '.join(long)} (--table {long[0]})")
+    for entry in chosen:
+        numbers = [title for title, column in zip(entry.titles(), entry.columns, strict=True) if not column.left]
+        print_table(entry.title, entry.titles(), entry.shown(), numbers)
+    if folded:
+        note(f"not shown: {', '.join(folded)} (print one with --table {folded[-1]})")

@@ -1,4 +1,4 @@
-"""What a study found, for people: one page that opens anywhere, figures as files, and the same tables as text."""
+"""The report of a study: one HTML page that works offline, figures as files, and the tables as text."""
 
 from closerlook.report.writing import write_comparison, write_report
 

@@ -1,19 +1,23 @@
-"""Two studies side by side."""
+"""The page of two studies, side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from closerlook.report import facts, probing
-from closerlook.report.ends import STATES, Ends, beside_chance
+from closerlook.report import study_facts
+from closerlook.report.before_after import STATES, BeforeAfter, difference, over_seeds, with_nulls
 from closerlook.report.figures import Figure
+from closerlook.report.finding_tables import as_integer, null_note, subsample_size, summary_measures
+from closerlook.report.measures import title_of
+from closerlook.report.nulls import COMPARED_WITH
+from closerlook.report.outline import OUTLINE
 from closerlook.report.page import group_figures, render
-from closerlook.report.probing import GLANCE, chance_note, named, thinned_points, whole
-from closerlook.report.shape import PANEL
-from closerlook.report.tables import Column, Table, Value, difference, over_seeds
+from closerlook.report.shape import shape_measures
+from closerlook.report.tables import Column, Table, Value, text_columns
 from closerlook.study.findings import judge_results
 from closerlook.study.readings import Results
+from closerlook.study.registry import measure, split_name
 
 SIDES = "AB"
 
@@ -22,101 +26,94 @@ def compare_page(studies: Sequence[Results], folders: Sequence[str], figures: Se
     """The page of two studies as HTML."""
     groups, specs = group_figures(figures)
     names = [
-        one.name if folder in {"", one.name} else f"{one.name} ({folder})"
-        for one, folder in zip(studies, folders, strict=True)
+        study.name if folder in {"", study.name} else f"{study.name} ({folder})"
+        for study, folder in zip(studies, folders, strict=True)
     ]
-    findings = [judge_results(one) for one in studies]
+    findings = list(zip(*map(judge_results, studies), strict=True))
+    titles = {pair[0].number: pair[0].title for pair in findings}
+    sections = [
+        (section, titles.get(section.finding or 0, section.title), drawn)
+        for section in OUTLINE
+        if (drawn := [groups[entry.kind] for entry in section.figures if entry.kind in groups])
+    ]
     return render(
         "comparison.html.j2",
         title=" and ".join(names),
         names=names,
         studies=studies,
-        findings=list(zip(*findings, strict=True)),
+        findings=findings,
         settings=settings_that_differ(studies),
         measures=measures_table(studies),
         shapes=shape_table(studies),
-        groups=groups,
+        sections=sections,
         specs=specs,
-        facts=facts,
-        probing=probing,
+        facts=study_facts,
     )
 
 
 def settings_that_differ(studies: Sequence[Results]) -> Table:
-    """Entries of the plans, versions and weights that are not the same."""
-    sides = [_settings(one) for one in studies]
+    """Entries of the plans, versions and weights that differ."""
+    sides = [_settings(study) for study in studies]
     entries = dict.fromkeys(name for side in sides for name in side)
     rows = [
         (name, *(side.get(name) for side in sides)) for name in entries if len({side.get(name) for side in sides}) > 1
     ]
-    columns = (Column("entry", left=True), Column("A", left=True), Column("B", left=True))
-    return Table(
-        "settings",
-        "What differs",
-        "Plan, weights, versions and machine; what is the same in both is left out.",
-        columns,
-        tuple(rows),
-    )
+    note = "Entries of the plan, weights, versions and machine; those that are equal in both are omitted."
+    return Table("settings", "What differs", note, text_columns("entry", *SIDES), tuple(rows))
 
 
 def _settings(results: Results) -> dict[str, str]:
-    rows = [*facts.settings_table(results).rows, *facts.machine_table(results).rows]
-    told = {str(name): str(value) for name, value in rows}
-    told |= {f"weights of {encoder}": facts.weights_of(results, encoder)[:12] for encoder in results.encoders}
-    return told | {"encoders": ", ".join(results.encoders), "tasks": ", ".join(results.tasks)}
+    rows = [*study_facts.settings_table(results).rows, *study_facts.machine_table(results).rows]
+    settings = {str(name): str(value) for name, value in rows}
+    settings |= {f"weights of {encoder}": study_facts.weights_of(results, encoder)[:12] for encoder in results.encoders}
+    return settings | {"encoders": ", ".join(results.encoders), "tasks": ", ".join(results.tasks)}
 
 
 def measures_table(studies: Sequence[Results]) -> Table:
-    """Each measure of each encoder and task, before and after, in both studies, and the difference of their ends."""
-    rows = _rows(studies, [(measure, title, scale) for measure, title, scale, _ in (*GLANCE, *BESIDE)])
-    by_chance = chance_note(max(studies, key=thinned_points))
-    note = "At the last layer; ± standard deviation or [95% interval]. The difference is that of the ends."
-    return Table("measures", "Before and after, in both", f"{note} {by_chance}".rstrip(), _COLUMNS, rows)
+    """Each measure of each encoder and task, before and after, in both studies, and the difference at the end."""
+    rows = _rows(studies, [[*summary_measures(study), *COMPARED] for study in studies])
+    note = "At the last layer; ± standard deviation or [95% interval]. Difference: B minus A after fine-tuning."
+    nulls = null_note(max(studies, key=subsample_size))
+    return Table("measures", "Before and after, in both studies", f"{note} {nulls}".rstrip(), _COLUMNS, rows)
 
 
 def shape_table(studies: Sequence[Results]) -> Table:
-    """The same of the panel: collapse, dimension, isotropy, label fit, overlap."""
-    rows = _rows(studies, [(one.measure, one.title, 1.0) for one in PANEL])
+    """The measures of shape of each encoder and task, before and after, in both studies."""
+    rows = _rows(studies, [[shape.name for shape in shape_measures()]] * len(studies))
     columns = tuple(column if column.left else replace(column, digits=3) for column in _COLUMNS)
-    return Table("shapes", "The shape of the spaces, in both", "At the last layer, on train.", columns, rows)
+    return Table("shapes", "Shape of the spaces, in both studies", "At the last layer, on train.", columns, rows)
 
 
-SIDEWAYS = {"similarity_original", "similarity_seed", "similarity_random"}
-"""Measures of two spaces of train."""
-
-BESIDE = (
-    ("similarity_original", "similarity to the original", 1.0, 2),
-    ("similarity_seed", "similarity to another seed", 1.0, 2),
-    ("similarity_random", "similarity to random weights", 1.0, 2),
-    ("separable_pairs", "separable pairs of labels, %", 100.0, 1),
-)
-"""What is compared beside what a study is at a glance."""
+COMPARED = ("similarity_original", "similarity_seed", "similarity_random", "separable_pairs")
+"""Measures that are compared in addition to those of the summary."""
 
 _COLUMNS = (
-    *(Column(name, left=True) for name in ("encoder", "task", "measure")),
+    *text_columns("encoder", "task", "measure"),
     *(Column(state, side) for side in SIDES for state in STATES),
-    Column("B − A", "at the end", signed=True),
+    Column("B − A", "after", signed=True),
 )
 
 
-def _rows(studies: Sequence[Results], measures: Sequence[tuple[str, str, float]]) -> tuple[tuple[Value, ...], ...]:
-    pairs = [set(one.pairs()) for one in studies]
+def _rows(studies: Sequence[Results], measures: Sequence[Sequence[str]]) -> tuple[tuple[Value, ...], ...]:
+    """A row for each encoder, task and measure; measures: their names in each study, in the same order."""
+    pairs = [set(study.pairs()) for study in studies]
     rows: list[tuple[Value, ...]] = []
-    for encoder, task in dict.fromkeys(pair for one in studies for pair in one.pairs()):
-        for measure, title, scale in measures:
-            both = [
-                _both(one, named(one, measure), encoder, task, scale) if (encoder, task) in there else (None, None)
-                for one, there in zip(studies, pairs, strict=True)
+    for encoder, task in dict.fromkeys(pair for study in studies for pair in study.pairs()):
+        for names in zip(*measures, strict=True):
+            sides: list[BeforeAfter] = [
+                _before_after(study, name, encoder, task) if (encoder, task) in known else (None, None)
+                for study, name, known in zip(studies, names, pairs, strict=True)
             ]
-            if any(value for side in both for value in side):
-                last = [after or before for before, after in both]
-                rows.append((encoder, task, title, *map(whole, (*both[0], *both[1])), difference(*last)))
+            if any(value for side in sides for value in side):
+                last = [after or before for before, after in sides]
+                values = map(as_integer, (*sides[0], *sides[1]))
+                rows.append((encoder, task, title_of(names[0]), *values, difference(last[0], last[1])))
     return tuple(rows)
 
 
-def _both(results: Results, measure: str, encoder: str, task: str, scale: float) -> Ends:
-    """Both ends with what chance gives; similarities to other spaces of train over all that were compared."""
-    if measure in SIDEWAYS:
-        before, after = (over_seeds(results.beside(measure, encoder, task, tuned=tuned)) for tuned in (False, True))
+def _before_after(results: Results, name: str, encoder: str, task: str) -> BeforeAfter:
+    """A measure before and after with its null; a similarity to other train spaces as the mean over these."""
+    if split_name(name)[1] in COMPARED_WITH:
+        before, after = (over_seeds(results.compared_with(name, encoder, task, tuned=tuned)) for tuned in (False, True))
         return before, after
-    return beside_chance(results, measure, encoder, task, scale)
+    return with_nulls(results, name, encoder, task, measure(name).scale)

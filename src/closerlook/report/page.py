@@ -1,69 +1,72 @@
-"""The page of a study, and that of two side by side: everything in one file, which asks nothing of any network."""
+"""The page of a study, and that of two studies: one HTML file that needs no network."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib import resources
-from typing import Any
+from typing import Any, TypedDict
 
-from closerlook.report import beyond, facts, probing, published
-from closerlook.report.blockers import blocked_spaces
-from closerlook.report.embedding import pack, runtime, safe_script, script_hash, script_json
+from closerlook.report import study_facts
+from closerlook.report.blocked_merges import blocked_spaces
 from closerlook.report.figures import Figure
-from closerlook.report.labels import labels_table
-from closerlook.report.tables import (
-    Column,
-    Measured,
-    Table,
-    Term,
-    Value,
-    show_chance,
-    show_number,
-    show_spread,
-    show_value,
-)
+from closerlook.report.figures.figure import Specification
+from closerlook.report.inlining import pack, runtime, safe_script, script_hash, script_json
+from closerlook.report.outline import OUTLINE, Section, figure_entries, tables_of
+from closerlook.report.tables import Column, Remark, Table, Term, Value, show_null, show_plain, show_spread
 from closerlook.study.findings import Finding
-from closerlook.study.readings import Results
+from closerlook.study.readings import Measurement, Results
 from closerlook.version import __version__
-
-KINDS = {
-    "accuracy": "Accuracy and similarity, before and after",
-    "clusters": "Clusters per label, before and after",
-    "distances": "Distance to the nearest other label, along the updates",
-    "paths": "Where the closest labels go",
-    "cross-distances": "Distance to the nearest other label, while another task is learned",
-    "similarity": "Similarity to the original, layer by layer",
-    "shifts": "In which direction centroids move, layer by layer",
-    "chance": "Similarity beside chance",
-    "foresight": "Halves of train, and train with test",
-    "alike": "How alike each layer is to the original, point by point",
-    "heat": "Distances of all labels, before and after",
-}
-"""The figures of a page, in its order."""
 
 VERDICTS = {"holds": "✓", "fails": "✕", "mixed": "◐", "cannot tell": "?"}
 
 
+class Panel(TypedDict):
+    """A figure as the page's script reads it; spec: the id of the element that holds its chart."""
+
+    spec: str
+    title: str
+    caption: str
+    alt: str
+    toggles: list[dict[str, Any]]
+    layout: dict[str, Any]
+
+
+class Entry(TypedDict):
+    """The figures of one encoder and task, one for each study; None for a study that has none."""
+
+    encoder: str
+    task: str
+    panels: list[Panel | None]
+
+
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Figures of one kind, of which the page shows one at a time; in a comparison, one of each study."""
+    """All figures of one kind, of which the page shows one at a time (two in a comparison)."""
 
     kind: str
     title: str
     encoders: list[str]
     tasks: list[str]
-    entries: list[dict[str, Any]]
+    entries: list[Entry]
 
 
-@dataclass(frozen=True)
-class Section:
-    """One finding in the page: the finding, its tables, and the kinds of its figures."""
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A section of the page with its content."""
 
-    finding: Finding
-    tables: tuple[Table, ...]
-    kinds: tuple[str, ...]
-    nothing: str
+    section: Section
+    title: str
+    finding: Finding | None
+    texts: list[str]
+    groups: list[Group]
+    tables: list[Table]
+    folded: list[Table]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no texts, figures or tables."""
+        return not (self.texts or self.groups or self.tables or self.folded)
 
 
 def make_page(results: Results, findings: list[Finding], figures: Sequence[Figure]) -> str:
@@ -75,79 +78,81 @@ def make_page(results: Results, findings: list[Finding], figures: Sequence[Figur
         title=results.name,
         results=results,
         findings=findings,
-        sections=_sections(results, findings),
-        summary=probing.summary_table(results),
-        beyond=beyond.parts(results, groups),
-        labels=labels_table(results),
-        groups=groups,
+        parts=page_parts(results, findings, groups),
         specs=specs,
-        facts=facts,
+        facts=study_facts,
         spaces=spaces,
         excluded=excluded,
-        published=any((published.published_accuracy(results), published.published_cross(results))),
     )
 
 
-def _sections(results: Results, findings: list[Finding]) -> list[Section]:
-    """Each finding with what it stands on."""
-    tables: list[tuple[Table, ...]] = [
-        (probing.accuracy_table(results), published.published_accuracy(results)),
-        (probing.clusters_table(results), published.published_clusters(results)),
-        (probing.distance_table(results),),
-        (probing.cross_table(results), published.published_cross(results)),
-        (probing.layers_table(results),),
-    ]
-    kinds = (("accuracy",), ("clusters",), ("distances", "paths"), ("cross-distances",), ("similarity", "shifts"))
-    nothing = (
-        "Neither accuracy nor train–test similarity was measured.",
-        "No clusters were counted.",
-        "No label distances were measured.",
-        "No encoder was looked at on a task that it was not fine-tuned on; a plan asks for it with cross.",
-        "Nothing was compared to the original encoder.",
-    )
-    return [Section(*parts) for parts in zip(findings, tables, kinds, nothing, strict=True)]
+def page_parts(results: Results, findings: list[Finding], groups: dict[str, Group]) -> list[Part]:
+    """The sections of the outline that a study has content for."""
+    by_number = {finding.number: finding for finding in findings}
+    parts = []
+    for section in OUTLINE:
+        finding = None if section.finding is None else by_number[section.finding]
+        tables = [(entry, table) for entry, table in tables_of(section, results) if entry.on_page]
+        part = Part(
+            section,
+            section.title if finding is None else finding.title,
+            finding,
+            [text for write in section.texts if (text := write(results))],
+            [groups[entry.kind] for entry in section.figures if entry.kind in groups],
+            [table for entry, table in tables if not entry.folded],
+            [table for entry, table in tables if entry.folded],
+        )
+        if not part.is_empty or section.absent or section.layout != "plain":
+            parts.append(part)
+    return parts
 
 
-def group_figures(studies: Sequence[Sequence[Figure]]) -> tuple[dict[str, Group], dict[str, Any]]:
-    """Figures by kind, those of several studies side by side; and every specification by its name in the page."""
+def group_figures(studies: Sequence[Sequence[Figure]]) -> tuple[dict[str, Group], dict[str, Specification]]:
+    """The figures of one or more studies by kind; and every chart by the id of its element in the page."""
     groups: dict[str, Group] = {}
-    specs: dict[str, Any] = {}
-    for kind, title in KINDS.items():
-        mine = [[figure for figure in figures if figure.kind == kind] for figures in studies]
-        places = list(dict.fromkeys((figure.encoder, figure.task) for side in mine for figure in side))
-        entries = []
+    specs: dict[str, Specification] = {}
+    for kind in figure_entries():
+        by_study = [
+            {(figure.encoder, figure.task): figure for figure in figures if figure.kind == kind.kind}
+            for figures in studies
+        ]
+        places = list(dict.fromkeys(place for figures in by_study for place in figures))
+        entries: list[Entry] = []
         for encoder, task in places:
-            panels: list[dict[str, Any] | None] = []
-            for side in mine:
-                found = next((one for one in side if (one.encoder, one.task) == (encoder, task)), None)
+            panels: list[Panel | None] = []
+            for figures in by_study:
+                figure = figures.get((encoder, task))
+                if figure is None:
+                    panels.append(None)
+                    continue
                 name = f"spec-{len(specs)}"
-                if found is not None:
-                    specs[name] = pack(found.specification())
-                panels.append(None if found is None else _panel(found, name))
-            entries.append({"encoder": encoder, "task": task, "panels": panels})
+                specs[name] = pack(figure.specification())
+                panels.append(_panel(figure, name))
+            entries.append(Entry(encoder=encoder, task=task, panels=panels))
         if entries:
-            names = [list(dict.fromkeys(place[at] for place in places)) for at in (0, 1)]
-            groups[kind] = Group(kind, title, names[0], [task for task in names[1] if task], entries)
+            encoders, tasks = (list(dict.fromkeys(names)) for names in zip(*places, strict=True))
+            groups[kind.kind] = Group(kind.kind, kind.title, encoders, [task for task in tasks if task], entries)
     return groups, specs
 
 
-def _panel(figure: Figure, spec: str) -> dict[str, Any]:
-    return {
-        "spec": spec,
-        "title": figure.title,
-        "caption": figure.caption,
-        "alt": figure.alt,
-        "toggles": [asdict(toggle) for toggle in figure.toggles],
-        "layout": asdict(figure.layout),
-    }
+def _panel(figure: Figure, spec: str) -> Panel:
+    return Panel(
+        spec=spec,
+        title=figure.title,
+        caption=figure.caption,
+        alt=figure.alt,
+        toggles=[asdict(toggle) for toggle in figure.toggles],
+        layout=asdict(figure.layout),
+    )
 
 
-# ---- writing it ----
+# ---- HTML ----
 
 
-def render(template: str, **values: Any) -> str:
-    """A template filled in, with styles, scripts and the policy that lets in these scripts and nothing else."""
+def render(template: str, **values: object) -> str:
+    """A template with its values, styles and scripts, and a policy that allows these scripts and nothing else."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
 
     environment = Environment(
         loader=PackageLoader("closerlook.report"),
@@ -156,19 +161,18 @@ def render(template: str, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"cell": show_cell, "spread": spread, "chance": chance, "script_json": script_json}
+    environment.filters |= {"cell": show_plain, "small_print": small_print, "script_json": script_json}
+    environment.tests["exception"] = lambda value: isinstance(value, Remark) and value.is_exception
     style, script, charts = _asset("page.css"), safe_script(_asset("page.js")), runtime()
     policy = (
         f"default-src 'none'; script-src {script_hash(charts)} {script_hash(script)}; style-src 'unsafe-inline'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
-    from markupsafe import Markup
-
     trusted = {"style": style, "page_script": script, "chart_script": charts}
     fixed = {name: Markup(text) for name, text in trusted.items()}  # noqa: S704 - our own files and the chart library
     page = environment.get_template(template)
     return page.render(
-        policy=policy, version=__version__, marks=VERDICTS, spans=row_spans, heads=heads, **fixed, **values
+        policy=policy, version=__version__, marks=VERDICTS, spans=row_spans, heads=column_groups, **fixed, **values
     )
 
 
@@ -176,28 +180,18 @@ def _asset(name: str) -> str:
     return resources.files("closerlook.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
-def show_cell(value: Value, column: Column) -> str:
-    """A table's cell without its spread, which stands beside it in small type."""
-    if isinstance(value, Measured):
-        return show_number(value.value, column)
-    return value.name if isinstance(value, Term) else show_value(value, column)
-
-
-def spread(value: Value, column: Column) -> str:
-    """That spread, or a term's meaning; nothing for values without."""
+def small_print(value: Value, column: Column) -> list[str]:
+    """The lines under a cell's value: the meaning of a term; the spread and the null of a measurement."""
     if isinstance(value, Term):
-        return value.meaning
-    return show_spread(value, column).strip() if isinstance(value, Measured) else ""
-
-
-def chance(value: Value, column: Column) -> list[str]:
-    """What chance gives beside it, and against what, a line each; nothing for values without."""
-    told = show_chance(value, column) if isinstance(value, Measured) else ""
-    return told.replace(" against", "\nagainst").splitlines()
+        return [value.meaning]
+    if not isinstance(value, Measurement):
+        return []
+    lines = [show_spread(value, column).strip(), *show_null(value, column).split(", ")]
+    return [line for line in lines if line]
 
 
 def row_spans(table: Table, columns: int) -> list[int]:
-    """For each row, over how many the last of its first cells reaches; 0 where one above reaches down to it."""
+    """For each row, how many rows the last of its first cells spans; 0 if a cell above spans it."""
     spans = [0] * len(table.rows)
     start = 0
     for at, row in enumerate(table.rows):
@@ -207,12 +201,12 @@ def row_spans(table: Table, columns: int) -> list[int]:
     return spans
 
 
-def heads(table: Table) -> list[tuple[str, int]]:
-    """The titles over columns, each with the number of columns it stands over; empty where there is none."""
-    found: list[tuple[str, int]] = []
+def column_groups(table: Table) -> list[tuple[str, int]]:
+    """The headings of groups of columns, each with its number of columns; empty if no column has a group."""
+    groups: list[tuple[str, int]] = []
     for column in table.columns:
-        if column.group and found and found[-1][0] == column.group:
-            found[-1] = (column.group, found[-1][1] + 1)
+        if column.group and groups and groups[-1][0] == column.group:
+            groups[-1] = (column.group, groups[-1][1] + 1)
         else:
-            found.append((column.group, 1))
-    return found if any(group for group, _ in found) else []
+            groups.append((column.group, 1))
+    return groups if any(group for group, _ in groups) else []

@@ -1,4 +1,4 @@
-"""The published numbers (Zhou & Srikumar, 2022, Tables 5 and 7), beside those of a study that has encoder and task."""
+"""The published numbers (Zhou & Srikumar, 2022, Tables 5 and 7), compared with those of a study."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import csv
 from functools import cache
 from importlib import resources
 
-from closerlook.report.ends import ends, tuned
-from closerlook.report.facts import weights_of
-from closerlook.report.probing import best_sizes
-from closerlook.report.tables import Column, Measured, Table, Value, over_seeds
-from closerlook.study.findings import moved_labels
-from closerlook.study.readings import Results
+from closerlook.report.before_after import before_after, over_seeds, runs_of
+from closerlook.report.finding_tables import best_sizes, mean_moved
+from closerlook.report.study_facts import weights_of
+from closerlook.report.tables import Column, Table, Value, text_columns
+from closerlook.study.readings import Measurement, Results
 
 ENCODERS = {
     "bert_uncased_l-2_h-128_a-2": "bert-tiny",
@@ -29,7 +28,7 @@ CROSS_ENCODER = "bert-base"
 
 
 def paper_name(encoder: str) -> str:
-    """The paper's name of an encoder; any other name stays as it is.
+    """The paper's name of an encoder; a name that is not in the paper is returned unchanged.
 
     >>> paper_name("google/bert_uncased_L-2_H-128_A-2"), paper_name("random:bert-tiny")
     ('bert-tiny', 'random:bert-tiny')
@@ -39,137 +38,131 @@ def paper_name(encoder: str) -> str:
 
 
 @cache
-def _lines(name: str) -> tuple[dict[str, str], ...]:
+def _published_rows(name: str) -> tuple[dict[str, str], ...]:
     text = resources.files("closerlook.report").joinpath("paper", name).read_text(encoding="utf-8")
     return tuple(csv.DictReader(text.splitlines()))
 
 
-def probing_line(encoder: str, task: str, state: str) -> dict[str, str] | None:
-    """The line of Table 7 for an encoder, a task and a state."""
-    wanted = (paper_name(encoder), task, state)
-    return next(
-        (one for one in _lines("table7_probing.csv") if (one["encoder"], one["task"], one["state"]) == wanted), None
-    )
+def published_row(encoder: str, task: str, state: str) -> dict[str, str] | None:
+    """The row of Table 7 for an encoder, a task and a state; None if the paper has none."""
+    key = (paper_name(encoder), task, state)
+    rows = _published_rows("table7_probing.csv")
+    return next((row for row in rows if (row["encoder"], row["task"], row["state"]) == key), None)
 
 
 def _number(text: str) -> float | None:
     return float(text) if text else None
 
 
-def named_weights(results: Results, encoder: str) -> str:
-    """Which weights a study used under that name: the revision, or the fingerprint of the files."""
-    revision = results.told("encoders", encoder).get("revision")
-    mark = weights_of(results, encoder)[:8] or "unknown"
-    return f"{encoder} ({f'revision {revision}, ' if revision else ''}weights {mark})"
+def weights_label(results: Results, encoder: str) -> str:
+    """Which weights a study used for an encoder: the revision, or the fingerprint of the files."""
+    revision = results.manifest_entry("encoders", encoder).get("revision")
+    fingerprint = weights_of(results, encoder)[:8] or "unknown"
+    return f"{encoder} ({f'revision {revision}, ' if revision else ''}weights {fingerprint})"
 
 
 def published_accuracy(results: Results) -> Table:
-    """Accuracy and similarity beside Table 7."""
+    """Accuracy and similarity compared with Table 7."""
     rows: list[tuple[Value, ...]] = []
-    for encoder, task, state, line in _matches(results):
+    for encoder, task, state, row in _in_both(results):
         at = STATES.index(state)
-        ours = ends(results, "accuracy", encoder, task, 100)[at]
-        alike = ends(results, f"similarity_train_{results.compared}", encoder, task)[at]
-        theirs, sd = _number(line["accuracy"]), _number(line["accuracy_std"])
-        published = None if theirs is None else Measured(theirs, sd)
-        similar = _number(line["train_test_spatial_similarity"])
+        ours = before_after(results, "accuracy", encoder, task, 100)[at]
+        similarity = before_after(results, f"similarity_{results.train_test}", encoder, task)[at]
+        accuracy, sd = _number(row["accuracy"]), _number(row["accuracy_std"])
+        published = None if accuracy is None else Measurement(accuracy, sd=sd)
+        published_similarity = _number(row["train_test_spatial_similarity"])
         rows.append(
             (
-                *(encoder, task, state, ours, published, _minus(ours, theirs)),
-                *(alike, similar, _minus(alike, similar), named_weights(results, encoder)),
+                *(encoder, task, state, ours, published, _minus(ours, accuracy)),
+                *(similarity, published_similarity, _minus(similarity, published_similarity)),
+                weights_label(results, encoder),
             )
         )
-    columns = (*_HEAD, *_three("accuracy, %"), *_three("similarity"), Column("our weights", left=True))
-    return Table(
-        "published-accuracy", "Beside the published values: accuracy and similarity", NOTE, columns, tuple(rows)
-    )
+    columns = (*_STATE_COLUMNS, *_ours_and_paper("accuracy, %"), *_ours_and_paper("similarity"), *_WEIGHTS)
+    title = "Compared with the paper: accuracy and similarity"
+    return Table("published-accuracy", title, NOTE, columns, tuple(rows))
 
 
 def published_clusters(results: Results) -> Table:
-    """Clusters, linearity and best probe beside Table 7."""
+    """Clusters, linear separability and best probe compared with Table 7."""
     rows: list[tuple[Value, ...]] = []
-    for encoder, task, state, line in _matches(results):
+    for encoder, task, state, row in _in_both(results):
         at = STATES.index(state)
-        ours, theirs = ends(results, "n_clusters", encoder, task)[at], int(line["clusters"])
-        linear = ends(results, "is_separable", encoder, task)[at]
+        ours, published = before_after(results, "n_clusters", encoder, task)[at], int(row["clusters"])
+        separable = before_after(results, "is_separable", encoder, task)[at]
+        count = None if ours is None else round(ours.value)
         rows.append(
             (
                 *(encoder, task, state),
-                *(
-                    None if ours is None else round(ours.value),
-                    theirs,
-                    None if ours is None else round(ours.value - theirs),
-                ),
-                *(None if linear is None else linear.value == 1, line["linearly_separable"] == "true"),
-                *(best_sizes(results, encoder, task)[at], f"{line['best_hidden_1']}×{line['best_hidden_2']}"),
-                named_weights(results, encoder),
+                *(count, published, None if ours is None else round(ours.value - published)),
+                *(None if separable is None else separable.value == 1, row["linearly_separable"] == "true"),
+                *(best_sizes(results, encoder, task)[at], f"{row['best_hidden_1']}×{row['best_hidden_2']}"),
+                weights_label(results, encoder),
             )
         )
-    two = ("ours", "paper")
     columns = (
-        *_HEAD,
-        *_three("clusters"),
-        *(Column(title, "linearly separable", left=True) for title in two),
-        *(Column(title, "best probe", left=True) for title in two),
-        Column("our weights", left=True),
+        *(*_STATE_COLUMNS, *_ours_and_paper("clusters")),
+        *(Column(title, "linearly separable", left=True) for title in ("ours", "paper")),
+        *(Column(title, "best probe", left=True) for title in ("ours", "paper")),
+        *_WEIGHTS,
     )
-    return Table(
-        "published-clusters", "Beside the published values: clusters and best probe", NOTE, columns, tuple(rows)
-    )
+    title = "Compared with the paper: clusters and best probe"
+    return Table("published-clusters", title, NOTE, columns, tuple(rows))
 
 
 def published_cross(results: Results) -> Table:
-    """The cross-task table beside Table 5."""
+    """The cross-task table compared with Table 5."""
     rows: list[tuple[Value, ...]] = []
     for encoder in results.encoders:
-        for line in _lines("table5_cross_task.csv") if paper_name(encoder) == CROSS_ENCODER else ():
-            on, task = line["fine_tuned_on"], line["probed_on"]
-            runs = tuned(results, encoder, task, on) if on else []
-            if task not in results.tasks or (on and not runs):
+        for row in _published_rows("table5_cross_task.csv") if paper_name(encoder) == CROSS_ENCODER else ():
+            tuned_on, task = row["fine_tuned_on"], row["probed_on"]
+            runs = runs_of(results, encoder, task, tuned_on) if tuned_on else []
+            if task not in results.tasks or (tuned_on and not runs):
                 continue
             change = over_seeds([results.after("mean_minimum_distance_change", run) for run in runs])
-            counts = next((found for run in runs if (found := moved_labels(results, run)) is not None), None)
-            ends_there = [results.after("accuracy", run) for run in runs]
-            accuracy = over_seeds(ends_there or [results.before("accuracy", encoder, task)])
-            ours, theirs = accuracy and accuracy.scaled(100), _number(line["accuracy"])
-            published = _number(line["mean_min_distance_change"])
+            farther, _ = mean_moved(results, runs)
+            ends = [results.after("accuracy", run) for run in runs]
+            accuracy = over_seeds(ends or [results.before("accuracy", encoder, task)])
+            ours, published = accuracy and accuracy.scaled(100), _number(row["accuracy"])
+            published_change = _number(row["mean_min_distance_change"])
             rows.append(
                 (
-                    *(encoder, task, on or "not fine-tuned", counts[0] if counts else None),
-                    int(line["labels_increased"]) if line["labels_increased"] else None,
-                    *(change, published, _minus(change, published), ours, theirs, _minus(ours, theirs)),
-                    named_weights(results, encoder),
+                    *(encoder, task, tuned_on or "not fine-tuned", farther),
+                    int(row["labels_increased"]) if row["labels_increased"] else None,
+                    *(change, published_change, _minus(change, published_change)),
+                    *(ours, published, _minus(ours, published), weights_label(results, encoder)),
                 )
             )
     columns = (
-        *(Column(title, left=True) for title in ("encoder", "probed on", "fine-tuned on")),
+        *text_columns("encoder", "probed on", "fine-tuned on"),
         *(Column(title, "labels farther") for title in ("ours", "paper")),
-        *(*_three("mean change of distance"), *_three("accuracy, %"), Column("our weights", left=True)),
+        *(*_ours_and_paper("mean change of distance"), *_ours_and_paper("accuracy, %"), *_WEIGHTS),
     )
-    return Table("published-cross", "Beside the published values: other tasks", NOTE, columns, tuple(rows))
+    return Table("published-cross", "Compared with the paper: other tasks", NOTE, columns, tuple(rows))
 
 
-_HEAD = (Column("encoder", left=True), Column("task", left=True), Column("state", left=True))
+_STATE_COLUMNS = text_columns("encoder", "task", "state")
+_WEIGHTS = text_columns("our weights")
 NOTE = (
-    "Published: Zhou and Srikumar (2022), Tables 5 and 7, under their own fine-tuning of encoders of this name. Ours: "
-    "this study, with the weights named. Difference: ours minus the paper's."
+    "Paper: Zhou and Srikumar (2022), Tables 5 and 7, with their own fine-tuning of encoders of the same name. Ours: "
+    "this study, with the weights in the last column. Difference: ours minus the paper's."
 )
 
 
-def _three(group: str) -> tuple[Column, ...]:
+def _ours_and_paper(group: str) -> tuple[Column, ...]:
     return (Column("ours", group), Column("paper", group), Column("difference", group, signed=True))
 
 
-def _matches(results: Results) -> list[tuple[str, str, str, dict[str, str]]]:
-    """Each encoder, task and state that the paper has too, and that was measured here."""
+def _in_both(results: Results) -> list[tuple[str, str, str, dict[str, str]]]:
+    """Each encoder, task and state that both the paper and this study measured, with the paper's row."""
     return [
-        (encoder, task, state, line)
+        (encoder, task, state, row)
         for encoder, task in results.pairs()
         for state in STATES
-        if (line := probing_line(encoder, task, state)) is not None
-        and (state == "original" or tuned(results, encoder, task))
+        if (row := published_row(encoder, task, state)) is not None
+        and (state == "original" or runs_of(results, encoder, task))
     ]
 
 
-def _minus(ours: Measured | None, theirs: float | None) -> float | None:
-    return None if ours is None or theirs is None else ours.value - theirs
+def _minus(ours: Measurement | None, published: float | None) -> float | None:
+    return None if ours is None or published is None else ours.value - published

@@ -1,123 +1,78 @@
-"""The shape of the spaces: collapse, dimension, isotropy, label fit and overlap, before and after; and what is kept."""
+"""The shape of the spaces before and after fine-tuning; and the point similarity of spaces of the same examples."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from closerlook.report.chance import BESIDE
-from closerlook.report.ends import ends
-from closerlook.report.tables import MISSING, Column, Measured, Table, Term, Value, over_seeds, show_number
+from closerlook.report.before_after import before_after, over_seeds
+from closerlook.report.measures import column_of
+from closerlook.report.nulls import COMPARED_WITH
+from closerlook.report.tables import Column, Table, Term, Value, show_before_after, text_columns
+from closerlook.study.kinds import panel, point_similarity
 from closerlook.study.readings import Results
+from closerlook.study.registry import MEASURES, Measure
 
 
-@dataclass(frozen=True)
-class Shape:
-    """A measure of the panel: its group, name in the table, title, what it says in one line, and digits."""
-
-    group: str
-    measure: str
-    title: str
-    meaning: str
-    digits: int = 2
-
-
-PANEL = (
-    Shape("collapse", "nc1", "NC1", "spread within labels over spread between them; 0: each label is a point"),
-    Shape("collapse", "cdnv", "CDNV", "variance within two labels over their squared distance; 0: far apart and tight"),
-    Shape("collapse", "nc2_norm", "NC2, lengths", "how unequally far label means lie from the middle; 0: equally"),
-    Shape("collapse", "nc2_angle", "NC2, angles", "how unequal the angles between label means are; 0: equal"),
-    Shape("collapse", "nc3", "NC3", "distance of label means from a linear classifier's weights; 0: the same"),
-    Shape("collapse", "nc4", "NC4", "how often that classifier says what the nearest mean says; 1: always", 3),
-    Shape("dimension", "participation_ratio", "participation ratio", "dimensions that the variance is spread over", 1),
-    Shape("dimension", "two_nn", "TwoNN", "dimensions that the points fill locally, from two neighbours' distances", 1),
-    Shape("isotropy", "iso_score", "IsoScore", "1: the same variance in all directions; 0: all in one"),
-    Shape("isotropy", "mean_cosine", "mean cosine", "of two points, seen from the origin; 1: all in one direction"),
-    Shape("isotropy", "outlier_dimensions", "outlying dimensions", "share of dimensions whose mean stands far out", 3),
-    Shape("label fit", "logme", "LogME", "evidence that labels are linear in the vectors; higher fits better"),
-    Shape("label fit", "gdv", "GDV", "distance within labels less distance between; −1: apart, 0: labels say nothing"),
-    Shape("label fit", "silhouette", "silhouette", "own label nearer than the next one; 1: much, below 0: farther"),
-    Shape("overlap", "n_overlapping_pairs", "overlapping pairs", "pairs of labels that no hyperplane separates", 0),
-    Shape(
-        "overlap",
-        "largest_overlap_share",
-        "share to remove",
-        "largest share of two labels' points in the other's way",
-        3,
-    ),
-    Shape(
-        "overlap",
-        "mean_largest_cluster_share",
-        "largest cluster",
-        "share of a label's points in its largest cluster",
-        3,
-    ),
-    Shape("overlap", "n_over_2d", "n / 2d", "points of two labels over twice the dimensions; below 1 chance separates"),
-    Shape("overlap", "cover_probability", "Cover", "probability that as many points separate whatever their labels"),
-)
-
-MARK = "nc1"
-"""What only the panel measures: without it there is no table."""
+def shape_measures() -> list[Measure]:
+    """The measures of the shape table: all with a group, those of one group together."""
+    grouped = [measure for measure in MEASURES.values() if measure.group]
+    groups = list(dict.fromkeys(measure.group for measure in panel.MEASURES if measure.group))
+    order = {group: at for at, group in enumerate(groups)}
+    return sorted(grouped, key=lambda measure: order.get(measure.group, len(order)))
 
 
 def shape_table(results: Results) -> Table:
-    """Each measure of the panel before → after, encoder × task, with what it says."""
+    """Each measure of shape before → after fine-tuning, encoder × task, with its meaning."""
     rows: list[tuple[Value, ...]] = []
-    pairs = set(results.pairs()) if len(results.of(MARK)) else set()
-    for one in PANEL if pairs else ():
+    is_measured = any(results.has(measure.name) for measure in panel.MEASURES if measure.group)
+    pairs = set(results.pairs()) if is_measured else set()
+    for measure in shape_measures():
+        column = column_of(measure.name)
         for encoder in results.encoders:
             cells = [
-                _arrow(results, one, encoder, task) if (encoder, task) in pairs else None for task in results.tasks
+                show_before_after(*before_after(results, measure.name, encoder, task, measure.scale), column)
+                if (encoder, task) in pairs
+                else None
+                for task in results.tasks
             ]
             if any(cells):
-                rows.append((one.group, Term(one.title, one.meaning), encoder, *cells))
-    columns = (
-        *(Column(title, left=True) for title in ("", "measure", "encoder")),
-        *(Column(task) for task in results.tasks),
-    )
-    note = "Train, last layer: as it came → at the end of fine-tuning on that task, the mean over seeds."
-    if len(results.encoders) == 1:  # whose name would stand in every row
+                rows.append((measure.group, Term(measure.title, measure.meaning), encoder, *cells))
+    columns = (*text_columns("", "measure", "encoder"), *(Column(task) for task in results.tasks))
+    note = "Train, last layer: pretrained → at the end of fine-tuning on that task, mean over seeds."
+    if len(results.encoders) == 1:  # its name would be in every row
         columns, rows = (*columns[:2], *columns[3:]), [(*row[:2], *row[3:]) for row in rows]
-    return Table("shape", "The shape before → after fine-tuning", note, columns, tuple(rows))
+    return Table("shape", "Shape before → after fine-tuning", note, columns, tuple(rows))
 
 
-def _arrow(results: Results, one: Shape, encoder: str, task: str) -> str | None:
-    column = Column("", digits=one.digits)
-    before, after = ends(results, one.measure, encoder, task)
-    if before is None and after is None:
-        return None
-    shown = [MISSING if value is None else show_number(value.value, column) for value in (before, after)]
-    return shown[0] if after is None else " → ".join(shown)
+# ---- point similarity ----
+
+POINT_SIMILARITIES = {measure.name: measure.title for measure in point_similarity.MEASURES}
+"""Measures of two spaces of the same examples; each is 1 if one space is a rotated and scaled copy of the other."""
 
 
-# ---- what is kept, point by point ----
-
-ALIKE = {"cka": "CKA", "rsa": "RSA", "procrustes": "Procrustes", "shared_neighbours": "shared neighbours"}
-"""Measures of two spaces of the same rows; each is 1 for a rotated and scaled copy."""
-
-
-def alike_table(results: Results) -> Table:
-    """How alike train is, point by point, to train of the original, of other seeds, weights and encoders."""
+def point_similarity_table(results: Results) -> Table:
+    """The point similarity of train to train of the pretrained encoder, other seeds, random weights, other encoders."""
     rows: list[tuple[Value, ...]] = []
     for encoder, task in results.pairs():
-        for measure, title in ALIKE.items():
-            values = [_alike(results, f"{measure}_{what}", encoder, task, tuned) for what, tuned in _ALIKE_AT]
+        for measure, title in POINT_SIMILARITIES.items():
+            values = [
+                over_seeds(results.compared_with(f"{measure}_{other}", encoder, task, tuned=tuned))
+                for other, tuned in COMPARISONS
+            ]
             if any(values):
                 rows.append((encoder, task, title, *values))
     columns = (
-        *(Column(title, left=True) for title in ("encoder", "task", "measure")),
-        *(Column(BESIDE[what], "at the end, to" if tuned else "as it came, to") for what, tuned in _ALIKE_AT),
+        *text_columns("encoder", "task", "measure"),
+        *(
+            Column(COMPARED_WITH[other], f"{'after' if tuned else 'before'} fine-tuning, compared with")
+            for other, tuned in COMPARISONS
+        ),
     )
-    return Table("alike", "How alike spaces are, point by point", ALIKE_NOTE, columns, tuple(rows)).without_empty()
+    title = "Point similarity of spaces"
+    return Table("point-similarity", title, POINT_SIMILARITY_NOTE, columns, tuple(rows)).without_empty()
 
 
-_ALIKE_AT = (("original", True), ("seed", True), ("random", True), ("random", False), ("encoder", False))
-ALIKE_NOTE = (
-    "Train, last layer, the same examples in both spaces; of several seeds or encoders the mean ± standard deviation. "
-    "Each is 1 for a rotated and scaled copy. CKA: linear, debiased, 0 in the mean for unrelated spaces. RSA: rank "
-    "correlation of the distances of all pairs of points. Procrustes: how far one space can be turned into the other. "
-    "Shared neighbours: the share of nearest points that are the same."
+COMPARISONS = (("original", True), ("seed", True), ("random", True), ("random", False), ("encoder", False))
+POINT_SIMILARITY_NOTE = (
+    "Train, last layer, the same examples in both spaces; mean ± standard deviation of several seeds or encoders. Each "
+    "measure is 1 if one space is a rotated and scaled copy of the other. "
+    + " ".join(f"{measure.title}: {measure.meaning}." for measure in point_similarity.MEASURES)
 )
-
-
-def _alike(results: Results, measure: str, encoder: str, task: str, tuned: bool) -> Measured | None:
-    return over_seeds(results.beside(measure, encoder, task, tuned=tuned))

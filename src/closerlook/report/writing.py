@@ -1,4 +1,4 @@
-"""Where a report leaves the program: the page, and its figures as files."""
+"""Writes the report: the page, and the figures as files."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ import logging
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from closerlook.errors import InputError
 from closerlook.report.comparison import compare_page
-from closerlook.report.figures import Figure, draw
+from closerlook.report.figures import Figure
+from closerlook.report.outline import draw_figures
 from closerlook.report.page import make_page
 from closerlook.representations.atomic import atomic_write
 from closerlook.study.findings import judge_results
-from closerlook.study.readings import Results, index_results
+from closerlook.study.readings import Manifest, Results, index_results
 from closerlook.study.results import MANIFEST, load_results
 
 PAGE, FIGURES, DRAWN = "report.html", "figures", ".drawn"
 PNG_SCALE = 3.0
-"""Pixels for each point: about 300 to the inch in a column of a paper."""
+"""Pixels per point: about 300 per inch in a column of a paper."""
 
 log = logging.getLogger("closerlook.report")
 
 
 def write_report(folder: str | Path, *, figures: bool = True) -> Path:
-    """The page of a study's folder, written there; figures: also as SVG, PNG, PDF and CSV in `figures/`."""
+    """The path of a study's page, which is written to its folder; figures: also write SVG, PNG, PDF and CSV files."""
     results = load_study(folder)
-    drawn = draw(results)
+    drawn = draw_figures(results)
     out = Path(folder).expanduser().absolute()
     out = out if out.is_dir() else out.parent
     with atomic_write(out / PAGE) as stream:
@@ -39,42 +39,44 @@ def write_report(folder: str | Path, *, figures: bool = True) -> Path:
 
 
 def write_comparison(first: str | Path, second: str | Path, path: str | Path) -> Path:
-    """The page of two studies side by side."""
+    """The path of the page of two studies, which is written there."""
     results = [load_study(folder) for folder in (first, second)]
     names = [str(Path(folder).name) for folder in (first, second)]
     out = Path(path).expanduser().absolute()
     with atomic_write(out) as stream:
-        stream.write(compare_page(results, names, [draw(one) for one in results]).encode())
+        stream.write(compare_page(results, names, [draw_figures(study) for study in results]).encode())
     return out
 
 
 def load_study(folder: str | Path) -> Results:
-    """The table of a study, with the manifest beside it where there is one."""
+    """The table of a study, with its manifest if there is one."""
     path = Path(folder).expanduser()
     table = load_results(path)
-    beside = (path if path.is_dir() else path.parent) / MANIFEST
-    return index_results(table, _manifest(beside))
+    folder = path if path.is_dir() else path.parent
+    return index_results(table, _read_manifest(folder / MANIFEST))
 
 
-def _manifest(path: Path) -> dict[str, Any]:
+def _read_manifest(path: Path) -> Manifest:
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
+        manifest = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
         raise InputError(
             f"{path} cannot be read: {error}; expected the manifest that a study writes, or none"
         ) from None
-    if not isinstance(told, dict):
-        raise InputError(f"{path} holds {type(told).__name__}; expected the manifest that a study writes, or none")
-    return told
+    if not isinstance(manifest, dict):
+        raise InputError(
+            f"{path} contains {type(manifest).__name__}; expected the manifest that a study writes, or none"
+        )
+    return manifest
 
 
 # ---- figures ----
 
 
 def write_figures(figures: Sequence[Figure], folder: Path) -> list[Path]:
-    """Each figure as SVG, PNG, PDF, and its data as CSV; those of an earlier table that are not drawn again go."""
+    """The paths of the files: each figure as SVG, PNG and PDF, its data as CSV. Files of stale figures are removed."""
     import vl_convert
 
     written: list[Path] = []
@@ -95,7 +97,7 @@ def write_figures(figures: Sequence[Figure], folder: Path) -> list[Path]:
 
 
 def _remove_stale(folder: Path, names: Sequence[str]) -> None:
-    """Remove what was drawn there from an earlier table and not again now; a list beside the files says what was."""
+    """Remove files of figures that were drawn earlier but not now; the file DRAWN lists what was drawn."""
     drawn = folder / DRAWN
     before = drawn.read_text(encoding="utf-8").splitlines() if drawn.is_file() else []
     for name in set(before) - set(names):
@@ -105,9 +107,9 @@ def _remove_stale(folder: Path, names: Sequence[str]) -> None:
 
 
 def file_names(figures: Sequence[Figure]) -> list[str]:
-    """A name for each figure, without endings, that any file system takes.
+    """A file name for each figure, without its ending, that is valid on any file system.
 
-    Letters and digits of any script stay; the rest becomes a dash; where two would be the same, a number follows.
+    Letters and digits of any script are kept; other characters become a dash; equal names get a number.
     """
     names: list[str] = []
     for figure in figures:

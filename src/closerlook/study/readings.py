@@ -1,8 +1,9 @@
-"""The tidy table, read: which fine-tunings there are, and what a measure was before and after each."""
+"""Access to the table of a study: which fine-tuning runs it has, and what a measure was before and after each."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Container
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -10,202 +11,250 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from closerlook.study.cells import PRETRAINED
-from closerlook.study.runs import Run as Run  # noqa: PLC0414 - readers of the table import it from here
+from closerlook.study.layers import HEAD_MEASURES, last_layer, measured_layers
+from closerlook.study.registry import MEASURES, find, split_name
+from closerlook.study.runs import Run
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
 TEXTS = ("study", "encoder", "tuned_on", "task", "split", "measure", "label", "other", "text", "cell", "weights")
+SPLITS = ("train", "dev", "test")
+__all__ = ["Manifest", "Measurement", "Results", "Run", "index_results", "none_if_nan", "null_names", "split_order"]
+__all__ += ["subsampled_name"]
+
+Manifest = dict[str, Any]
+"""The manifest of a study: JSON, as `study.results` writes it."""
 
 
 @dataclass(frozen=True)
-class Reading:
-    """A measure at one place: its value with an interval, how many it is of, and what was written beside it."""
+class Measurement:
+    """A value of a measure, with its spread and with the value that null labels give, where these are known.
+
+    low, high: the 95% confidence interval. n, text: as in the table; the registry says what they mean for each measure.
+    sd: the standard deviation, over probes or over fine-tuning runs. null_mean, null_sd: the same measure with permuted
+    or shuffled labels. subsampled: the value with the true labels on the points that the null was computed on, where
+    these are fewer than all.
+    """
 
     value: float
     low: float | None = None
     high: float | None = None
     n: int | None = None
     text: str = ""
+    sd: float | None = None
+    null_mean: float | None = None
+    null_sd: float | None = None
+    subsampled: float | None = None
+
+    @property
+    def bounds(self) -> tuple[float | None, float | None]:
+        """The ends of an error bar: value ± standard deviation if that is known, otherwise the interval."""
+        return (self.low, self.high) if self.sd is None else (self.value - self.sd, self.value + self.sd)
+
+    def scaled(self, factor: float) -> Measurement:
+        """The same measurement in another unit."""
+
+        def times(number: float | None) -> float | None:
+            return None if number is None else number * factor
+
+        return Measurement(
+            self.value * factor,
+            times(self.low),
+            times(self.high),
+            self.n,
+            self.text,
+            times(self.sd),
+            times(self.null_mean),
+            times(self.null_sd),
+            times(self.subsampled),
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """The table split by measure, and the names in the study's own order.
+    """The table of a study, split by measure, with encoders and tasks in the order of the plan.
 
-    layers: of each encoder. all_runs: the fine-tunings that reached their end. compared: the split beside train.
-    places: rows by measure, then by encoder, task, layer and split; filled in when first asked for.
+    layers: the measured layers of each encoder. all_runs: the fine-tuning runs that finished. test_split: the split
+    that train is compared with. by_place: rows by measure, then by encoder, task, layer and split; filled on first use.
     """
 
-    parts: dict[str, pd.DataFrame]
-    nothing: pd.DataFrame
-    manifest: dict[str, Any]
+    by_measure: dict[str, pd.DataFrame]
+    empty: pd.DataFrame
+    manifest: Manifest
     encoders: tuple[str, ...]
     tasks: tuple[str, ...]
     layers: dict[str, tuple[int, ...]]
     all_runs: tuple[Run, ...]
-    compared: str
-    measurements: int
+    test_split: str
+    n_rows: int
     name: str
-    places: dict[str, dict[tuple[str, str, int, str], pd.DataFrame]] = field(default_factory=dict)
+    by_place: dict[str, dict[tuple[str, str, int, str], pd.DataFrame]] = field(default_factory=dict)
+
+    @property
+    def train_test(self) -> str:
+        """The comparison of train with the test split, as measures of it end: 'train_test'."""
+        return f"train_{self.test_split}"
 
     def of(self, measure: str) -> pd.DataFrame:
-        """The rows of a measure; none where it was not measured."""
-        return self.parts.get(measure, self.nothing)
+        """The rows of a measure; an empty table if it was not measured."""
+        return self.by_measure.get(measure, self.empty)
+
+    def has(self, measure: str) -> bool:
+        """Whether a measure has any rows."""
+        return measure in self.by_measure
 
     def last_layer(self, encoder: str) -> int:
-        """The highest layer that was measured."""
-        return self.layers[encoder][-1]
+        """The highest measured layer of an encoder."""
+        return last_layer(self.layers[encoder])
 
     def at(self, measure: str, encoder: str, task: str, *, layer: int | None = None, split: str = "") -> pd.DataFrame:
-        """The rows of a measure for an encoder and a task, at a layer (the last) and a split (train, or the tests')."""
-        if measure not in self.places:
+        """The rows of a measure for an encoder and a task.
+
+        layer: the last one if not given. split: train if not given, or the test split for measures of it.
+        """
+        if measure not in self.by_place:
             groups = self.of(measure).groupby(["encoder", "task", "layer", "split"], sort=False)
-            self.places[measure] = dict(iter(groups))
-        wanted = split or (self.compared if measure in ON_TEST else "train")
-        depth = self.last_layer(encoder) if layer is None else layer
-        return self.places[measure].get((encoder, task, depth, wanted), self.nothing)
+            self.by_place[measure] = {
+                (str(e), str(t), int(depth), str(s)): rows  # type: ignore[call-overload, unused-ignore]
+                for (e, t, depth, s), rows in groups
+            }
+        known = find(measure)
+        at_split = split or (self.test_split if known is not None and known.on_test else "train")
+        at_layer = self.last_layer(encoder) if layer is None else layer
+        return self.by_place[measure].get((encoder, task, at_layer, at_split), self.empty)
 
-    def before(self, measure: str, encoder: str, task: str, **place: Any) -> Reading | None:
-        """A measure of the encoder as it came; where that cell is missing, of a fine-tuning's step 0."""
-        rows = self.at(measure, encoder, task, **place)
-        frozen = rows["tuned_on"].to_numpy() == PRETRAINED
-        return _first(rows, frozen if frozen.any() else rows["step"].to_numpy() == 0)
+    def before(
+        self, measure: str, encoder: str, task: str, *, layer: int | None = None, split: str = ""
+    ) -> Measurement | None:
+        """A measure of the pretrained encoder; if that cell is missing, of step 0 of a fine-tuning run."""
+        rows = self.at(measure, encoder, task, layer=layer, split=split)
+        pretrained = rows["tuned_on"].to_numpy() == PRETRAINED
+        return _first(rows, pretrained if pretrained.any() else rows["step"].to_numpy() == 0)
 
-    def after(self, measure: str, run: Run, **place: Any) -> Reading | None:
-        """A measure at the end of a fine-tuning."""
-        rows = self.at(measure, run.encoder, run.task, **place)
-        tuned, seed, last = (rows[name].to_numpy() for name in ("tuned_on", "seed", "is_final"))
-        return _first(rows, (tuned == run.tuned_on) & (seed == run.seed) & last)
+    def after(self, measure: str, run: Run, *, layer: int | None = None, split: str = "") -> Measurement | None:
+        """A measure at the end of a fine-tuning run."""
+        rows = self.at(measure, run.encoder, run.task, layer=layer, split=split)
+        tuned, seed, final = (rows[name].to_numpy() for name in ("tuned_on", "seed", "is_final"))
+        return _first(rows, (tuned == run.tuned_on) & (seed == run.seed) & final)
 
-    def beside(self, measure: str, encoder: str, task: str, *, tuned: bool) -> list[Reading]:
-        """A measure of two spaces of train at the last layer, one for each that the encoder was compared with.
+    def compared_with(self, measure: str, encoder: str, task: str, *, tuned: bool) -> list[Measurement]:
+        """A measure of two train spaces at the last layer, one for each space that the encoder was compared with.
 
-        tuned: at the ends of its fine-tunings on that task, else as it came. Two encoders stand under the first alone,
-        and count for both.
+        tuned: at the end of fine-tuning on that task; otherwise of the pretrained encoder. A comparison of two encoders
+        is stored with the first one only, and counts for both.
         """
         rows = self.of(measure)
-        mine = (rows.encoder == encoder) & (rows.layer == self.last_layer(encoder))
-        if measure.endswith("_encoder"):
-            mine |= rows.other == encoder
+        selected = (rows.encoder == encoder) & (rows.layer == self.last_layer(encoder))
+        if split_name(measure)[1] == "encoder":
+            selected |= rows.other == encoder
         state = (rows.tuned_on == task) & rows["is_final"] if tuned else rows.tuned_on == PRETRAINED
-        there = rows[mine & state & (rows.task == task) & (rows.split == "train")]
-        return [_reading(there, at) for at in range(len(there)) if not math.isnan(there["value"].iloc[at])]
+        rows = rows[selected & state & (rows.task == task) & (rows.split == "train")]
+        return [_measurement(rows, int(at)) for at in np.flatnonzero(rows["value"].notna().to_numpy())]
 
     def runs(self, *, own: bool) -> list[Run]:
-        """The fine-tunings that reached their end, on their own tasks, or on others."""
+        """The finished fine-tuning runs, measured on their own tasks, or on others."""
         return [run for run in self.all_runs if run.own == own]
 
-    def told(self, what: str, name: str) -> dict[str, Any]:
-        """What the manifest says of an encoder or a task; there it may stand under its path or its own name."""
-        entries: dict[str, dict[str, Any]] = self.manifest.get(what, {})
-        found = (one for key, one in entries.items() if name in {key, one.get("name"), PurePath(key).stem})
-        return entries.get(name) or next(found, {})
+    def manifest_entry(self, section: str, name: str) -> Manifest:
+        """The manifest's entry for an encoder or a task, which it may list by path, by name or by file name."""
+        entries: dict[str, Manifest] = self.manifest.get(section, {})
+        matches = (entry for key, entry in entries.items() if name in {key, entry.get("name"), PurePath(key).stem})
+        return entries.get(name) or next(matches, {})
 
     def pairs(self) -> list[tuple[str, str]]:
-        """Each encoder and task with anything measured, in the study's order."""
-        there: set[tuple[str, str]] = set()
+        """Each encoder and task with clusters or an accuracy, in the order of the plan."""
+        measured: set[tuple[str, str]] = set()
         for measure in ("n_clusters", "accuracy"):
             rows = self.of(measure)
-            there |= {(str(e), str(t)) for e, t in rows[["encoder", "task"]].drop_duplicates().to_numpy()}
-        return [(encoder, task) for encoder in self.encoders for task in self.tasks if (encoder, task) in there]
+            measured |= {(str(e), str(t)) for e, t in rows[["encoder", "task"]].drop_duplicates().to_numpy()}
+        return [(encoder, task) for encoder in self.encoders for task in self.tasks if (encoder, task) in measured]
 
 
-ON_TEST = {
-    *("accuracy", "accuracy_sd", "macro_f1", "majority_accuracy", "label_accuracy", "n_unseen_labels"),
-    "head_accuracy",
-}
-"""Measures that stand at the split they were tested on."""
-
-AT_LAYERS = [
-    "n_clusters",
-    "accuracy",
-    "similarity_original",
-    "participation_ratio",
-    "separable_pairs_n_over_2d",
-    "similarity_halves",
-]
-"""One of each kind of measure that says which layers of which encoders were looked at."""
-
-SUBSAMPLED = {"n_clusters": "subsampled_clusters", "mean_minimum_distance": "subsampled_mean_minimum_distance"}
-"""Measures that are taken again on fewer points, with true and with shuffled labels."""
+def split_order(split: str) -> tuple[int, str]:
+    """The key by which splits are sorted: train, dev, test, then others by name."""
+    return SPLITS.index(split) if split in SPLITS else len(SPLITS), split
 
 
 def null_names(measure: str) -> tuple[str, str]:
-    """Under which names the mean and the deviation of a measure by chance stand.
+    """The names of the measures that hold the mean and the standard deviation of a measure with null labels.
 
     >>> null_names("similarity_train_test"), null_names("n_clusters")[0]
     (('similarity_null_mean_train_test', 'similarity_null_sd_train_test'), 'subsampled_clusters_null_mean')
     """
-    kind, _, what = measure.partition("_")
-    if kind == "similarity":
-        return f"similarity_null_mean_{what}", f"similarity_null_sd_{what}"
-    name = SUBSAMPLED.get(measure, measure)
-    return f"{name}_null_mean", f"{name}_null_sd"
+    name, comparison = split_name(measure)
+    repeated = subsampled_name(name) or name
+    suffix = f"_{comparison}" if comparison else ""
+    return f"{repeated}_null_mean{suffix}", f"{repeated}_null_sd{suffix}"
 
 
-def index_results(table: pd.DataFrame, manifest: dict[str, Any] | None = None) -> Results:
-    """The table of a study, ready to be read."""
+def subsampled_name(measure: str) -> str:
+    """The name of the same measure on a subsample of the points; empty if there is none."""
+    return MEASURES[measure].null if measure in MEASURES else ""
+
+
+def index_results(table: pd.DataFrame, manifest: Manifest | None = None) -> Results:
+    """The table of a study, ready for reading; manifest: fixes the order of encoders and tasks."""
     import pandas as pd
 
-    told = manifest or {}
+    manifest = manifest or {}
     table = table.assign(**{name: table[name].astype(object).where(table[name].notna(), "") for name in TEXTS})
-    parts: dict[str, pd.DataFrame] = {str(name): part for name, part in table.groupby("measure", sort=False)}
-    measured = table[table.measure.isin(AT_LAYERS)]
-    layers = {
-        str(encoder): tuple(sorted(int(layer) for layer in part.layer.unique()))
-        for encoder, part in measured.groupby("encoder", sort=False)
-    }
-    splits = [str(split) for split in pd.unique(table.split) if split not in {"", "train"}]
-    encoders = _ordered(table.encoder, _named(told.get("encoders", {})), layers)
-    tasks = _ordered(pd.concat([table.task, table.tuned_on]), _named(told.get("tasks", {})))
+    layers = measured_layers(table)
+    splits = sorted({str(split) for split in pd.unique(table["split"])} - {"", "train"}, key=split_order)
+    encoders = _ordered(table["encoder"], _entry_names(manifest.get("encoders", {})), layers)
+    tasks = _ordered(pd.concat([table["task"], table["tuned_on"]]), _entry_names(manifest.get("tasks", {})))
     return Results(
-        parts=parts,
-        nothing=table.iloc[:0],
-        manifest=told,
+        by_measure={str(name): rows for name, rows in table.groupby("measure", sort=False)},
+        empty=table.iloc[:0],
+        manifest=manifest,
         encoders=encoders,
         tasks=tasks,
         layers=layers,
-        all_runs=_runs(measured, encoders, tasks),
-        compared="test" if "test" in splits or not splits else splits[0],
-        measurements=len(table),
-        name=str(told.get("study") or (table.study.iloc[0] if len(table) else "study")),
+        all_runs=_finished_runs(table, encoders, tasks),
+        test_split="test" if "test" in splits or not splits else splits[0],
+        n_rows=len(table),
+        name=str(manifest.get("study") or (table["study"].iloc[0] if len(table) else "study")),
     )
 
 
-def _runs(measured: pd.DataFrame, encoders: tuple[str, ...], tasks: tuple[str, ...]) -> tuple[Run, ...]:
-    """Every fine-tuning with the task it was looked at on, in the study's order."""
-    ended = measured[(measured.tuned_on != PRETRAINED) & measured["is_final"] & (measured.task != "")]
+def _finished_runs(table: pd.DataFrame, encoders: tuple[str, ...], tasks: tuple[str, ...]) -> tuple[Run, ...]:
+    """Every finished fine-tuning run with each task that it was measured on, in the order of the plan."""
+    final = table[
+        (table["tuned_on"] != PRETRAINED)
+        & table["is_final"]
+        & (table["task"] != "")
+        & ~table["measure"].isin(HEAD_MEASURES)
+    ]
     columns = ["encoder", "tuned_on", "seed", "task"]
-    found = [Run(e, t, int(s), k) for e, t, s, k in ended[columns].drop_duplicates().to_numpy()]
+    runs = [Run(e, t, int(s), k) for e, t, s, k in final[columns].drop_duplicates().to_numpy()]
     task = tasks.index
-    return tuple(sorted(found, key=lambda r: (encoders.index(r.encoder), task(r.tuned_on), task(r.task), r.seed)))
+    return tuple(sorted(runs, key=lambda r: (encoders.index(r.encoder), task(r.tuned_on), task(r.task), r.seed)))
 
 
-def _named(entries: dict[str, dict[str, Any]]) -> list[str]:
-    """All names under which entries of the manifest may stand in the table, in the plan's order."""
-    return [name for key, one in entries.items() for name in (key, one.get("name", ""), PurePath(key).stem)]
+def _entry_names(entries: dict[str, Manifest]) -> list[str]:
+    """All names by which the table may call the entries of the manifest, in the order of the plan."""
+    return [name for key, entry in entries.items() for name in (key, entry.get("name", ""), PurePath(key).stem)]
 
 
-def _ordered(column: pd.Series, first: list[str], among: Any = None) -> tuple[str, ...]:
-    """The names in a column, those of the plan first and in its order."""
-    there = [str(name) for name in column.unique() if name and (among is None or name in among)]
-    known = [name for name in dict.fromkeys(first) if name in there]
-    return (*known, *(name for name in there if name not in known))
+def _ordered(column: pd.Series[str], first: list[str], among: Container[str] | None = None) -> tuple[str, ...]:
+    """The distinct names in a column; those in `first` come first, in that order."""
+    names = [str(name) for name in column.unique() if name and (among is None or name in among)]
+    known = [name for name in dict.fromkeys(first) if name in names]
+    return (*known, *(name for name in names if name not in known))
 
 
-def _first(rows: pd.DataFrame, wanted: NDArray[np.bool_]) -> Reading | None:
-    """The first of those rows that has a value; there are more where a run measured the same more than once."""
-    found = np.flatnonzero(wanted & ~np.isnan(rows["value"].to_numpy()))
-    return _reading(rows, int(found[0])) if len(found) else None
+def _first(rows: pd.DataFrame, selected: NDArray[np.bool_]) -> Measurement | None:
+    """The first selected row that has a value; several are there if a run measured the same thing more than once."""
+    positions = np.flatnonzero(selected & ~np.isnan(rows["value"].to_numpy(float)))
+    return _measurement(rows, int(positions[0])) if len(positions) else None
 
 
-def _reading(rows: pd.DataFrame, at: int) -> Reading:
+def _measurement(rows: pd.DataFrame, at: int) -> Measurement:
     value, low, high, text = (rows[name].to_numpy()[at] for name in ("value", "ci_low", "ci_high", "text"))
-    counted = rows["n"].array
-    return Reading(
-        float(value), none_if_nan(low), none_if_nan(high), None if counted.isna()[at] else int(counted[at]), str(text)
+    n = rows["n"].array[at]
+    return Measurement(
+        float(value), none_if_nan(low), none_if_nan(high), None if rows["n"].isna().iloc[at] else int(n), str(text)
     )
 
 

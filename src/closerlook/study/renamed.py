@@ -1,4 +1,4 @@
-"""Names that tables of earlier versions use for columns and measures, and what these are called now."""
+"""Former names of columns and measures, which older tables use, and their present names."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ MEASURES = {
 }
 
 COMPARED_WITH = re.compile(r"(?P<measure>\w+?)(?P<suffix>_(?:train_\w+|original|seed|random|encoder))?")
-"""A measure's name, and what two spaces were compared: train with another split, or one space with another."""
+"""A measure's name, and what was compared: train with another split, or a train space with another one."""
 
 
 def current_name(measure: str) -> str:
@@ -62,7 +62,7 @@ def current_name(measure: str) -> str:
     >>> current_name("similarity_p_train_test"), current_name("accuracy")
     ('similarity_p_value_train_test', 'accuracy')
     """
-    found = COMPARED_WITH.fullmatch(measure)
-    if found is None or found["measure"] not in MEASURES:
+    match = COMPARED_WITH.fullmatch(measure)
+    if match is None or match["measure"] not in MEASURES:
         return measure
-    return MEASURES[found["measure"]] + (found["suffix"] or "")
+    return MEASURES[match["measure"]] + (match["suffix"] or "")

@@ -1,4 +1,4 @@
-"""The tidy table of a study, one row for each measurement, and the manifest that says where it comes from."""
+"""The table of a study, one row for each measurement, and the manifest, which says how it was made."""
 
 from __future__ import annotations
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from closerlook.study.runner import StudyState
+
+Record = dict[str, Any]
+"""The result of a cell, a row of the table, or a part of the manifest: JSON."""
 
 TABLE, CSV, MANIFEST = "results.parquet", "results.csv", "manifest.json"
 
@@ -49,33 +52,33 @@ COLUMNS: dict[str, str] = {
     "weights": "string",
     "version": "string",
 }
-"""The columns and their types. tuned_on: empty for an encoder as it came. last: the end of a fine-tuning."""
+"""The columns and their types. tuned_on: empty for a pretrained encoder. is_final: at the end of a fine-tuning run."""
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "scikit-learn", "accelerate", "pandas", "pyarrow")
 
 
 def write_results(study: ResolvedPlan, out: Path, state: StudyState, seconds: float) -> Path:
-    """The table's path; it, the same as CSV and the manifest are each written whole."""
+    """The path of the table, which is written as Parquet and as CSV, with the manifest; each file appears complete."""
     table, cells = make_table(study, out, state.graph)
     with atomic_write(out / TABLE) as stream:
         table.to_parquet(stream, index=False)
     with atomic_write(out / CSV) as stream:
         table.to_csv(stream, index=False, encoding="utf-8")
     with atomic_write(out / MANIFEST) as stream:
-        told = make_manifest(study, state, cells, seconds)
-        stream.write(json.dumps(told, ensure_ascii=False, indent=1).encode() + b"\n")
+        manifest = make_manifest(study, state, cells, seconds)
+        stream.write(json.dumps(manifest, ensure_ascii=False, indent=1).encode() + b"\n")
     return out / TABLE
 
 
-def make_table(study: ResolvedPlan, out: Path, graph: Graph) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
-    """The rows of all cells that are there, at their places, in an order of their own; and what each cell took."""
+def make_table(study: ResolvedPlan, out: Path, graph: Graph) -> tuple[pd.DataFrame, list[Record]]:
+    """The sorted rows of all finished cells; and the time and memory that each cell took."""
     import pandas as pd
 
     by_cell: dict[str, list[Placement]] = {key: [] for key in graph.cells}
     for placement in graph.placements:
         by_cell[placement.key].append(placement)
-    cells: list[dict[str, Any]] = []
-    rows: list[dict[str, Any]] = []
+    cells: list[Record] = []
+    rows: list[Record] = []
     parts = [_frame([])]
     for key, placements in by_cell.items():
         result = read_result(out, key)
@@ -93,12 +96,12 @@ def make_table(study: ResolvedPlan, out: Path, graph: Graph) -> tuple[pd.DataFra
 
 
 ROWS_AT_A_TIME = 50_000
-"""Rows that wait as dictionaries, which take twenty times the memory of a table's."""
+"""How many rows are collected as dictionaries, which take twenty times the memory of a table, before conversion."""
 
 CELL_FACTS = ("key", "kind", "title", "seconds", "cpu_seconds", "peak_bytes", "host", "threads")
 
 
-def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
+def _frame(rows: list[Record]) -> pd.DataFrame:
     import pandas as pd
 
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
@@ -119,12 +122,10 @@ def _placed(study: ResolvedPlan, placement: Placement, result: dict[str, Any]) -
         yield vars(by_step.get(row.get("step"), placement.position)) | row | rest | {"measure": measure}
 
 
-def make_manifest(
-    study: ResolvedPlan, state: StudyState, cells: list[dict[str, Any]], seconds: float
-) -> dict[str, Any]:
-    """What was run, on what, with what, and how it went."""
-    nothing = {"cells": 0, "seconds": 0.0, "cpu_seconds": 0.0, "peak_bytes": 0}
-    kinds: dict[str, dict[str, float]] = defaultdict(nothing.copy)
+def make_manifest(study: ResolvedPlan, state: StudyState, cells: list[Record], seconds: float) -> Record:
+    """The manifest: what was run, on which data and machine, with which versions, and what failed."""
+    zero = {"cells": 0, "seconds": 0.0, "cpu_seconds": 0.0, "peak_bytes": 0}
+    kinds: dict[str, dict[str, float]] = defaultdict(zero.copy)
     for cell in cells:
         kinds[cell["kind"]]["cells"] += 1
         kinds[cell["kind"]]["seconds"] += cell["seconds"]
@@ -163,8 +164,8 @@ def make_manifest(
     }
 
 
-def hardware() -> dict[str, Any]:
-    """This machine, as far as results and times depend on it."""
+def hardware() -> Record:
+    """The properties of this machine that results and times depend on."""
     import psutil
 
     from closerlook.study.engines import cores
@@ -195,7 +196,7 @@ def _version(package: str) -> str | None:
 
 
 def study_in(folder: Path) -> str | None:
-    """The name of the study whose table a folder holds, if any."""
+    """The name of the study whose table is in a folder; None if there is none."""
     try:
         return str(json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["study"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -203,7 +204,7 @@ def study_in(folder: Path) -> str | None:
 
 
 def load_results(folder: str | Path) -> pd.DataFrame:
-    """The tidy table of a study: its folder, or a results.parquet or .csv file.
+    """The table of a study, from its folder or from its results.parquet or results.csv.
 
     Columns: study, encoder, tuned_on, seed, step, epoch, is_final, layer, task, split, measure, label, other, value,
     ci_low, ci_high, n, text, cell, weights, version.
@@ -213,7 +214,7 @@ def load_results(folder: str | Path) -> pd.DataFrame:
     path = Path(folder).expanduser()
     file = path / TABLE if path.is_dir() else path
     if not file.exists():
-        raise InputError(f"{file} does not exist; expected the folder of a study that has run, or its results.parquet")
+        raise InputError(f"{file} does not exist; expected the folder of a finished study, or its results.parquet")
     try:
         table = _read_csv(file) if file.suffix == ".csv" else pd.read_parquet(file)
         table = table.rename(columns=renamed.COLUMNS)
@@ -227,13 +228,13 @@ def load_results(folder: str | Path) -> pd.DataFrame:
 
 
 def _read_csv(file: Path) -> pd.DataFrame:
-    """The same table as the parquet file's: an empty name is a name, and a label may be called NA."""
+    """The table from CSV, equal to the one from Parquet: names may be empty, and a label may be called NA."""
     import pandas as pd
 
-    named = {"study", "encoder", "tuned_on", "task", "split", "measure", "cell", "weights", "version"}
+    may_be_empty = {"study", "encoder", "tuned_on", "task", "split", "measure", "cell", "weights", "version"}
     return pd.read_csv(
         file,
         dtype={name: "string" for name, kind in COLUMNS.items() if kind == "string"},
         keep_default_na=False,
-        na_values={name: [""] for name in COLUMNS if name not in named},
+        na_values={name: [""] for name in COLUMNS if name not in may_be_empty},
     )

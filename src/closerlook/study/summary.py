@@ -1,4 +1,4 @@
-"""A study at a glance: for each encoder and task what the last layer was, and what fine-tuning made of it."""
+"""The summary of a study: the main measures of each encoder and task, before and after fine-tuning."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Both = tuple[float | None, float | None]
-"""Before and after fine-tuning, mean over seeds; None where it was not measured."""
+"""A value before and after fine-tuning, mean over seeds; None if it was not measured."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Line:
 
 
 def summarise(table: pd.DataFrame) -> list[Line]:
-    """A line for each encoder and task that was measured, in the table's order."""
+    """One line for each measured encoder and task, in the order of the plan."""
     results = index_results(table)
     lines = []
     for encoder, task in results.pairs():
@@ -43,7 +43,7 @@ def summarise(table: pd.DataFrame) -> list[Line]:
                 _both(results, "is_separable", encoder, task),
                 _both(results, "mean_minimum_distance", encoder, task),
                 _both(results, "accuracy", encoder, task),
-                _both(results, f"similarity_train_{results.compared}", encoder, task),
+                _both(results, f"similarity_{results.train_test}", encoder, task),
             )
         )
     return lines

@@ -1,25 +1,30 @@
-"""Before and after at a glance: accuracy and train–test similarity (Tables 2 and 7), clusters (Tables 3 and 7)."""
+"""Before and after fine-tuning: accuracy and train–test similarity (Tables 2 and 7), clusters (Tables 3 and 7)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from closerlook.report.ends import STATES, ends
+from closerlook.report.before_after import STATES, before_after
 from closerlook.report.figures.figure import Figure, Layout
 from closerlook.report.figures.style import AFTER, BEFORE, PANEL, axis_width, charted, compact, shorten
+from closerlook.report.figures.subjects import for_each_encoder
+from closerlook.report.tables import count_of
 from closerlook.study.readings import Results
 
 if TYPE_CHECKING:
-    import altair as alt
     import pandas as pd
 
+    from closerlook.report.figures.style import ChartType
+
 ROW = 34
-SPREAD = "± standard deviation of accuracy, 95% interval of similarity (standard deviation with several seeds)."
+SPREAD = "Lines: standard deviation of accuracy, 95% interval of similarity (standard deviation with several seeds)."
+SEPARABLE = "One cluster per label: linearly separable."
 
 
+@for_each_encoder
 def accuracy_change(results: Results, encoder: str) -> Figure | None:
     """Accuracy and train–test similarity of an encoder on every task, before and after."""
-    similarity = f"similarity_train_{results.compared}"
+    similarity = f"similarity_{results.train_test}"
     data = change_data(results, encoder, {"accuracy": ("accuracy", 100.0), "similarity": (similarity, 1.0)})
     if data.empty:
         return None
@@ -28,56 +33,55 @@ def accuracy_change(results: Results, encoder: str) -> Figure | None:
         panels.append(_dumbbells(data[data.measure == "accuracy"], "accuracy, %", "±: sd"))
     if (data.measure == "similarity").any():
         panels.append(_dumbbells(data[data.measure == "similarity"], "train–test similarity", "95% interval"))
-    return _figure("accuracy", "Accuracy and train–test similarity", encoder, data, panels)
+    return _figure("Accuracy and train–test similarity", encoder, data, panels, SPREAD)
 
 
+@for_each_encoder
 def clusters_change(results: Results, encoder: str) -> Figure | None:
-    """Clusters for each label, before and after; 1 is linearly separable."""
+    """Clusters per label of an encoder on every task, before and after; 1: linearly separable."""
     data = change_data(results, encoder, {"clusters": ("n_clusters", 1.0)})
     labels = {task: results.before("n_labels", encoder, task) for task in results.tasks}
-    counts = {task: one.value for task, one in labels.items() if one is not None}
+    counts = {task: count.value for task, count in labels.items() if count is not None}
     data = data[data.task.isin(counts)]
     if data.empty:
         return None
     data = data.assign(clusters=data.value, labels=data.task.map(counts))
     data = compact(data.assign(value=data.clusters / data.labels, low=float("nan"), high=float("nan")))
     panels = [_dumbbells(data, "clusters per label", "", log=True)]
-    return _figure("clusters", "Clusters per label", encoder, data, panels)
+    return _figure("Clusters per label", encoder, data, panels, SEPARABLE)
 
 
 def change_data(results: Results, encoder: str, measures: dict[str, tuple[str, float]]) -> pd.DataFrame:
-    """Tidy: measure, task, state, value, low, high."""
+    """A row for each value: measure, task, state, value, low, high; measures: title to name in the table and scale."""
     import pandas as pd
 
-    rows: list[dict[str, Any]] = []
+    rows: list[tuple[str, str, str, float, float | None, float | None]] = []
     for name, (measure, scale) in measures.items():
         for task in results.tasks:
-            for state, one in zip(STATES, ends(results, measure, encoder, task, scale), strict=True):
-                if one is not None:
-                    low, high = one.bounds
-                    rows.append(
-                        {"measure": name, "task": task, "state": state, "value": one.value, "low": low, "high": high}
-                    )
+            values = before_after(results, measure, encoder, task, scale)
+            rows += [
+                (name, task, state, value.value, *value.bounds)
+                for state, value in zip(STATES, values, strict=True)
+                if value is not None
+            ]
     columns = ["measure", "task", "state", "value", "low", "high"]
-    return compact(pd.DataFrame(rows, columns=columns).astype({"value": float, "low": float, "high": float}))
+    return compact(pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(columns[3:], "float64")))
 
 
-def _figure(kind: str, title: str, encoder: str, data: pd.DataFrame, panels: list[Any]) -> Figure:
+def _figure(title: str, encoder: str, data: pd.DataFrame, panels: list[ChartType], explanation: str) -> Figure:
     import altair as alt
 
     tasks = list(dict.fromkeys(data.task))
-    told = []
+    changes = []
     for (measure, task), part in data.groupby(["measure", "task"], sort=False):
         values = " to ".join(f"{value:.2f}" for value in part.value)
-        told.append(f"{measure} on {shorten(str(task))} {values}")
+        changes.append(f"{measure} on {shorten(str(task))} {values}")
     tuned = (data.state == "after").any()
     return Figure(
-        kind=kind,
         title=f"{title}: {shorten(encoder)}",
-        caption=f"Last layer, {len(tasks)} task{'' if len(tasks) == 1 else 's'}. Rings: before fine-tuning"
-        + ("; dots: after." if tuned else "; there was none.")
-        + (" One cluster for each label: linearly separable." if kind == "clusters" else " Lines: " + SPREAD),
-        alt=f"{title} before and after fine-tuning: {'; '.join(told)}.",
+        caption=f"Last layer, {count_of(len(tasks), 'task')}. Rings: before fine-tuning"
+        + (f"; dots: after. {explanation}" if tuned else f". {explanation}"),
+        alt=f"{title} before and after fine-tuning: {'; '.join(changes)}.",
         encoder=encoder,
         task="",
         data=data,
@@ -86,7 +90,7 @@ def _figure(kind: str, title: str, encoder: str, data: pd.DataFrame, panels: lis
     )
 
 
-def _dumbbells(data: pd.DataFrame, title: str, spread: str, *, log: bool = False) -> alt.LayerChart:
+def _dumbbells(data: pd.DataFrame, title: str, spread: str, *, log: bool = False) -> ChartType:
     import altair as alt
 
     tasks = list(dict.fromkeys(data.task))

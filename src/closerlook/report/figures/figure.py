@@ -1,4 +1,4 @@
-"""A figure: its data, its chart, and the words that stand in for it."""
+"""A figure: its data, its chart, and the text that describes it."""
 
 from __future__ import annotations
 
@@ -12,31 +12,36 @@ from closerlook.report.figures.style import CONFIG, ROWS
 if TYPE_CHECKING:
     import pandas as pd
 
+    from closerlook.report.figures.style import ChartType
+
 LINE = 100
-"""Characters in a line under a figure's title."""
+"""Characters in a line of the caption of a figure in a file."""
+
+Specification = dict[str, Any]
+"""A chart in Vega-Lite: JSON."""
 
 
 @dataclass(frozen=True)
 class Toggle:
-    """Something of a figure that can be shown or hidden: its name, its colour, whether it is shown at first.
+    """A label, task or layer that the reader can show or hide: its name, its colour, and whether it is shown at first.
 
-    remark: stands beside the name. told: what the pointer finds out.
+    remark: shown next to the name. tooltip: shown when the pointer is on the button.
     """
 
     name: str
     colour: str
     on: bool
     remark: str = ""
-    told: str = ""
+    tooltip: str = ""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What the page must know to fit a figure to its width.
+    """How the page fits a figure to its width.
 
-    axis: pixels that labels and title of the vertical axis take. least: the width of a panel below which panels go
-    under each other. most: the width over which it does not grow. square: whether its height follows its width.
-    planes: for each panel drawn in a plane, its parameters (centre x, centre y, reach) and the layer it shows.
+    axis: pixels for the labels and the title of the vertical axis. least: the panel width below which panels are put
+    below each other. most: the largest width of a panel. square: whether its height follows its width. planes: for each
+    panel in a plane, the suffix of its parameters (centre x, centre y, reach) and the layer it shows.
     """
 
     axis: int = 60
@@ -48,31 +53,30 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """One drawing. kind: which figure; encoder, task: of what. alt: what it shows, in words.
+    """A figure of an encoder and a task (empty: of several). alt: a description for those who cannot see it.
 
-    toggles: what the page lets its reader show and hide. data: everything drawn, one row for each mark.
+    data: everything that is drawn, one row for each mark. toggles: what the reader can show and hide. kind: the name of
+    the figure in the outline of the page, which fills it in.
     """
 
-    kind: str
     title: str
     caption: str
     alt: str
     encoder: str
     task: str
     data: pd.DataFrame
-    chart: Any
+    chart: ChartType
     toggles: tuple[Toggle, ...] = ()
     layout: Layout = Layout()
+    kind: str = ""
 
-    def specification(self, *, titled: bool = False) -> dict[str, Any]:
-        """The chart in Vega-Lite, with its data and the looks that all figures share; titled: for a file of its own."""
-        spec: dict[str, Any] = self.chart.to_dict(validate=False)
+    def specification(self, *, titled: bool = False) -> Specification:
+        """The chart in Vega-Lite, with its data and the shared style; titled: with title and caption, for a file."""
+        spec: Specification = self.chart.to_dict(validate=False)
         spec["datasets"] = {ROWS: json.loads(self.data.to_json(orient="records", double_precision=15))}
         spec["config"] = CONFIG
         spec["description"] = self.alt
         if titled:
-            spec["title"] = {
-                "text": self.title,
-                "subtitle": wrap(self.caption.replace("Shown first: ", "Shown: "), LINE),
-            }
+            caption = self.caption.replace("Shown first: ", "Shown: ")
+            spec["title"] = {"text": self.title, "subtitle": wrap(caption, LINE)}
         return spec

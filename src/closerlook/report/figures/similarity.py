@@ -1,4 +1,4 @@
-"""Spatial similarity to the original encoder, per layer, along the updates (Figure 4 of the paper)."""
+"""Spatial similarity to the pretrained encoder, by layer, during fine-tuning (Figure 4 of the paper)."""
 
 from __future__ import annotations
 
@@ -7,22 +7,25 @@ from typing import TYPE_CHECKING
 
 from closerlook.report.figures.figure import Figure, Toggle
 from closerlook.report.figures.style import HEIGHT, SHOWN, WIDTH, charted, compact, shorten, step_axis
+from closerlook.report.figures.subjects import for_each_fine_tuning
 from closerlook.study.readings import Results, Run
 
 if TYPE_CHECKING:
-    import altair as alt
     import pandas as pd
+
+    from closerlook.report.figures.style import ChartType
 
 VIRIDIS = ("#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#9fda3a", "#d0e11c")
 DARKEST, LIGHTEST = 1.5, 5.0
-"""The part of the scale that is seen on a light and on a dark page."""
+"""The part of the scale that is visible on a light and on a dark page."""
 
 BANDS = 4
-"""Layers up to which each has its band; of more, only the last."""
+"""Up to this number of layers each has a band; with more, only the last has one."""
 
 
-def similarity_along(results: Results, runs: Sequence[Run]) -> Figure | None:
-    """The similarity of each layer to the original, along the updates; runs: one for each seed."""
+@for_each_fine_tuning
+def similarity_to_pretrained(results: Results, runs: list[Run]) -> Figure | None:
+    """The similarity of each layer to the pretrained encoder during fine-tuning."""
     data = similarity_data(results, runs)
     if data.empty:
         return None
@@ -35,12 +38,11 @@ def similarity_along(results: Results, runs: Sequence[Run]) -> Figure | None:
     seeds = (
         f", mean of {len(runs)} seeds (band: lowest to highest)" if len(runs) > 1 else ", band: 95% bootstrap interval"
     )
-    between = data.groupby("layer").step.nunique().max() > data.groupby("layer").step.nunique().min()
-    sparse = " Some layers were looked at only at the start and the end." if between else ""
+    snapshots = data.groupby("layer").step.nunique()
+    sparse = " Some layers were measured only before and after." if snapshots.max() > snapshots.min() else ""
     return Figure(
-        kind="similarity",
-        title=f"Similarity to the original encoder: {shorten(run.encoder)} on {shorten(run.task)}",
-        caption=f"Spatial similarity of train, {int(data.n.max())} labels{seeds}. It is 1 at the start.{sparse}",
+        title=f"Similarity to the pretrained encoder: {shorten(run.encoder)} on {shorten(run.task)}",
+        caption=f"Spatial similarity of train, {int(data.n.max())} labels{seeds}. It is 1 before fine-tuning.{sparse}",
         alt=f"Line chart over {steps[-1]:,} updates, {len(layers)} layers. At the end: {ends}.",
         encoder=run.encoder,
         task=run.task,
@@ -51,15 +53,15 @@ def similarity_along(results: Results, runs: Sequence[Run]) -> Figure | None:
 
 
 def layer_colours(n: int) -> list[str]:
-    """A colour for each layer, dark to light, so that their order shows."""
-    places = [DARKEST + (LIGHTEST - DARKEST) * at / max(1, n - 1) for at in range(n)]
-    return [_between(place) for place in places]
+    """A colour for each layer, from dark to light."""
+    positions = [DARKEST + (LIGHTEST - DARKEST) * at / max(1, n - 1) for at in range(n)]
+    return [_interpolate(position) for position in positions]
 
 
-def _between(place: float) -> str:
-    low = min(int(place), len(VIRIDIS) - 2)
+def _interpolate(position: float) -> str:
+    low = min(int(position), len(VIRIDIS) - 2)
     first, second = (_rgb(VIRIDIS[at]) for at in (low, low + 1))
-    part = place - low
+    part = position - low
     return "#" + "".join(f"{round(a + (b - a) * part):02x}" for a, b in zip(first, second, strict=True))
 
 
@@ -68,8 +70,8 @@ def _rgb(colour: str) -> tuple[int, int, int]:
 
 
 def similarity_data(results: Results, runs: Sequence[Run]) -> pd.DataFrame:
-    """Tidy: layer, step, similarity (the mean over seeds), low, high, p, n, label (the layer as text)."""
-    rows, p = (_along(results.of(name), runs) for name in ("similarity_original", "similarity_p_value_original"))
+    """A row for each layer and step: similarity (mean over seeds), low, high, p, n, label (the layer as text)."""
+    rows, p = (_of_runs(results.of(name), runs) for name in ("similarity_original", "similarity_p_value_original"))
     several = len(runs) > 1
     groups = rows.groupby(["layer", "step"], sort=True)
     low, high = (("value", "min"), ("value", "max")) if several else (("ci_low", "first"), ("ci_high", "first"))
@@ -80,13 +82,13 @@ def similarity_data(results: Results, runs: Sequence[Run]) -> pd.DataFrame:
     return compact(data)
 
 
-def _along(rows: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
+def _of_runs(rows: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
     run = runs[0]
-    mine = (rows.encoder == run.encoder) & (rows.task == run.task) & (rows.tuned_on == run.tuned_on)
-    return rows[mine & rows.seed.isin([one.seed for one in runs]) & rows.value.notna()]
+    same = (rows.encoder == run.encoder) & (rows.task == run.task) & (rows.tuned_on == run.tuned_on)
+    return rows[same & rows.seed.isin([run.seed for run in runs]) & rows.value.notna()]
 
 
-def _chart(data: pd.DataFrame, colours: dict[int, str], steps: list[int]) -> alt.TopLevelMixin:
+def _chart(data: pd.DataFrame, colours: dict[int, str], steps: list[int]) -> ChartType:
     import altair as alt
 
     layers = list(colours)
@@ -107,7 +109,7 @@ def _chart(data: pd.DataFrame, colours: dict[int, str], steps: list[int]) -> alt
     )
     y = alt.Y(
         "similarity:Q",
-        title="spatial similarity to the original",
+        title="similarity to the pretrained encoder",
         scale=alt.Scale(domain=[low, 1]),
         axis=alt.Axis(tickCount=6),
     )

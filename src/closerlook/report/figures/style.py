@@ -1,16 +1,18 @@
-"""How all figures look: fonts, colours that the colour-blind can tell apart, axes; and numbers short enough to send."""
+"""The style that all figures share: fonts, axes, and colours that colour-blind readers can distinguish."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import altair as alt
     import pandas as pd
 
+    ChartType = alt.Chart | alt.LayerChart | alt.FacetChart | alt.ConcatChart | alt.HConcatChart
+
 OKABE_ITO = ("#0072B2", "#009E73", "#56B4E9", "#D55E00", "#E69F00", "#CC79A7")
-"""The palette of Okabe and Ito, less black and yellow, which vanish on a dark or a light page."""
+"""The palette of Okabe and Ito without black and yellow, which are invisible on a dark or a light page."""
 
 GREY = "#8A9099"
 BEFORE, AFTER = "#8A9099", "#0072B2"
@@ -19,7 +21,7 @@ WIDTH, HEIGHT = 460, 300
 PANEL = 280
 LABEL_LIMIT = 130
 
-CONFIG: dict[str, Any] = {
+CONFIG: dict[str, object] = {
     "font": FONT,
     "background": "white",
     "padding": 8,
@@ -61,16 +63,16 @@ CONFIG: dict[str, Any] = {
 
 
 def shorten(text: str, most: int = 60) -> str:
-    """A name cut in the middle, for titles."""
+    """A name for a title, shortened in the middle if it is long."""
     return text if len(text) <= most else f"{text[: most * 2 // 3]}…{text[-most // 4 :]}"
 
 
 def compact(frame: pd.DataFrame, digits: int = 5) -> pd.DataFrame:
-    """The frame with its numbers cut to so many significant digits: more cannot be seen, and make the page large."""
+    """The table with numbers rounded to that many significant digits: more are invisible and make the page large."""
     import numpy as np
 
     frame = frame.copy()
-    for name in frame.select_dtypes("floating"):
+    for name in frame.select_dtypes([np.floating]):
         values = frame[name].to_numpy()
         scale = 10.0 ** (digits - 1 - np.floor(np.log10(np.abs(np.where((values == 0) | np.isnan(values), 1, values)))))
         frame[name] = np.round(values * scale) / scale
@@ -78,7 +80,7 @@ def compact(frame: pd.DataFrame, digits: int = 5) -> pd.DataFrame:
 
 
 def step_axis(steps: list[int], title: str = "updates") -> alt.X:
-    """The axis of updates: linear, or logarithmic with room for 0 where the first steps lie close together."""
+    """The axis of updates: linear, or logarithmic (with 0) if there are several steps in the first twentieth."""
     import altair as alt
 
     last = max(steps, default=0)
@@ -92,19 +94,19 @@ def step_axis(steps: list[int], title: str = "updates") -> alt.X:
 
 
 def shown_labels(labels: list[str]) -> alt.Parameter:
-    """Which labels are drawn: a parameter that the page's buttons set."""
+    """The parameter that says which labels are drawn; the buttons of the page set it."""
     import altair as alt
 
     return alt.param(name="shown", value=labels)
 
 
 def axis_width(names: Iterable[str]) -> int:
-    """About how many pixels the longest of those names takes beside an axis."""
+    """The approximate width in pixels of the longest of those names next to an axis."""
     return round(min(LABEL_LIMIT, 6.6 * max(map(len, names), default=0))) + 22
 
 
 def charted() -> alt.Chart:
-    """A chart of the figure's rows; they are added when all is drawn, since altair would copy them at every turn."""
+    """A chart of the rows of a figure, which are added at the end: altair would copy them in every step."""
     import altair as alt
 
     return alt.Chart(alt.NamedData(ROWS))

@@ -4,7 +4,7 @@
   const css = (name) => getComputedStyle(root).getPropertyValue(name).trim();
   const read = (id) => JSON.parse(document.getElementById(id).textContent);
 
-  /** An element with attributes and children; texts are only ever set as text. */
+  /** An element with attributes and children; texts are always set as text. */
   function make(tag, attributes = {}, ...children) {
     const element = document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) {
@@ -27,7 +27,7 @@
 
   // ---- charts ----
 
-  /** Rows of a dataset that was packed by column. */
+  /** The rows of a dataset that is packed by column. */
   function unpack(columns) {
     const names = Object.keys(columns);
     const values = names.map((name) => (columns[name].texts ? columns[name].at.map((at) => columns[name].texts[at]) : columns[name]));
@@ -40,8 +40,8 @@
     return spec;
   }
 
-  /** The colours of the page over the looks that a chart brings for paper. */
-  function pageLooks(config) {
+  /** The style of a chart for paper, with the colours and fonts of the page. */
+  function pageStyle(config) {
     const text = css("--text"), soft = css("--soft"), font = css("--font").replaceAll('"', "'");
     return {
       ...config, font, background: css("--surface"), padding: 2, aria: false,
@@ -52,7 +52,7 @@
     };
   }
 
-  /** The legends taken away, where buttons stand in for them. */
+  /** Remove the legends of a chart that has buttons instead. */
   function withoutLegends(spec) {
     for (const part of [spec, ...(spec.layer || []), ...(spec.hconcat || []), ...(spec.concat || [])]) {
       if (part !== spec && part.layer) withoutLegends(part);
@@ -60,7 +60,7 @@
     }
   }
 
-  /** Sizes for the width at hand: panels beside each other, or under each other where they would be too narrow. */
+  /** Fit a chart to a width: panels next to each other, or below each other if they would be too narrow. */
   function fit(spec, layout, width) {
     const panels = spec.hconcat || spec.concat;
     if (!panels) {
@@ -69,17 +69,17 @@
       return;
     }
     const gap = 26;
-    const beside = Math.max(1, Math.min(panels.length, spec.columns || panels.length, Math.floor((width + gap) / (layout.least + gap))));
-    const inner = Math.min(layout.most, (width - 8 - gap * (beside - 1)) / beside) - layout.axis - 6;
+    const columns = Math.max(1, Math.min(panels.length, spec.columns || panels.length, Math.floor((width + gap) / (layout.least + gap))));
+    const inner = Math.min(layout.most, (width - 8 - gap * (columns - 1)) / columns) - layout.axis - 6;
     for (const panel of panels) {
       panel.width = Math.max(90, Math.floor(inner));
       if (layout.square) panel.height = panel.width;
     }
     delete spec.hconcat;
-    Object.assign(spec, { concat: panels, columns: beside, spacing: gap });
+    Object.assign(spec, { concat: panels, columns, spacing: gap });
   }
 
-  /** One chart with its buttons, data table and downloads; it draws itself once it comes into view. */
+  /** A chart with its buttons, data table and downloads; it is drawn when it comes into view. */
   class Stage {
     constructor(figure) {
       this.figure = figure;
@@ -116,7 +116,7 @@
       const turn = (this.turn = (this.turn || 0) + 1);
       this.chart.dataset.state = "drawing";
       const spec = openSpec(this.panel.spec);
-      const config = pageLooks(spec.config);
+      const config = pageStyle(spec.config);
       if (this.panel.toggles.length) withoutLegends(spec);
       delete spec.config;
       fit(spec, this.panel.layout, this.chart.clientWidth);
@@ -131,7 +131,7 @@
       this.chart.dataset.state = "drawn";
     }
 
-    /** Show the labels that are on, and let planes enclose them. */
+    /** Show the selected labels, and fit planes to them. */
     apply() {
       if (!this.result) return;
       this.result.view.signal("shown", [...this.shown]);
@@ -155,7 +155,7 @@
 
     rows() { return Object.values(openSpec(this.panel.spec).datasets).flat(); }
 
-    // ---- what is shown ----
+    // ---- buttons ----
 
     chips() {
       const box = this.figure.querySelector(".toggles");
@@ -164,7 +164,7 @@
       const { toggles } = this.panel;
       const first = toggles.filter((one) => one.on).map((one) => one.name);
       box.setAttribute("role", "group");
-      box.setAttribute("aria-label", "What is shown");
+      box.setAttribute("aria-label", "Shown in the chart");
       const set = (names) => { this.shown = new Set(names); press(); this.apply(); };
       const buttons = toggles.map((one) => this.chip(one, () => { this.shown.has(one.name) ? this.shown.delete(one.name) : this.shown.add(one.name); press(); this.apply(); }));
       const press = () => buttons.forEach((button, at) => button.setAttribute("aria-pressed", this.shown.has(toggles[at].name)));
@@ -183,19 +183,19 @@
       const text = one.remark === "layer" ? `layer ${one.name}` : one.name;
       const remark = one.remark && one.remark !== "layer" ? make("em", {}, one.remark.replace("-", "−")) : null;
       const swatch = make("i", { "aria-hidden": "true", style: { color: one.colour } });
-      const title = one.told ? `${text}: ${one.told}` : text;
+      const title = one.tooltip ? `${text}: ${one.tooltip}` : text;
       const button = make("button", { type: "button", class: "chip", title, "data-toggle": one.name }, swatch, make("b", {}, named(text)), remark);
       button.addEventListener("click", act);
       return button;
     }
 
-    // ---- its data ----
+    // ---- data and downloads ----
 
     tabulate() {
       const details = this.figure.querySelector("details.data");
       if (!details.open || !this.panel) return;
       const rows = this.rows(), most = 1000, names = Object.keys(rows[0] || {});
-      const note = rows.length > most ? ` The first ${most} of ${rows.length} rows; CSV has all.` : "";
+      const note = rows.length > most ? ` The first ${most} of ${rows.length} rows; the CSV file has all.` : "";
       const cells = (tag, row) => names.map((name) => make(tag, typeof row[name] === "number" ? { class: "number" } : {}, named(row[name] === null || row[name] === undefined ? "–" : String(row[name]))));
       const head = make("tr", {}, ...names.map((name) => make("th", { scope: "col" }, name)));
       const body = rows.slice(0, most).map((row) => make("tr", {}, ...cells("td", row)));
@@ -225,7 +225,7 @@
     link.remove();
   }
 
-  // ---- which figure of a kind ----
+  // ---- choice of encoder and task ----
 
   const stages = [];
   for (const group of document.querySelectorAll(".figures")) {
@@ -246,41 +246,47 @@
     update();
   }
 
-  // ---- what keeps clusters apart ----
+  // ---- blocked merges ----
 
   const drill = document.getElementById("drill");
   if (drill) {
     const spaces = read("blocked-spaces");
-    const titled = (one) => [one.encoder, one.task, `layer ${one.layer}`, one.state + (one.seed ? `, seed ${one.seed}` : "")].join(" · ");
-    const select = make("select", {}, ...spaces.map((one, at) => make("option", { value: at }, `${titled(one)} (${one.refusals.length})`)));
+    const titled = (space) => [space.encoder, space.task, `layer ${space.layer}`, space.state + (space.seed ? `, seed ${space.seed}` : "")].join(" · ");
+    const select = make("select", {}, ...spaces.map((space, at) => make("option", { value: at }, `${titled(space)} (${space.merges.length})`)));
     const search = make("input", { type: "search", placeholder: "label or word" });
     const status = make("p", { class: "meta", role: "status" });
-    const list = make("div", { class: "refusals" });
+    const list = make("div", { class: "merges" });
     drill.append(make("div", { class: "picks" }, make("label", { class: "pick" }, "space ", select), make("label", { class: "pick" }, "search ", search)), status, list);
     const show = () => {
       const space = spaces[Number(select.value)], wanted = search.value.trim().toLowerCase();
-      const found = space.refusals.filter((one) => !wanted || JSON.stringify(one).toLowerCase().includes(wanted));
-      status.textContent = `${space.clusters} clusters of ${space.labels} labels. Shown: ${found.length} of the ${space.refusals.length} pairs kept here, of the largest clusters that stay apart.`;
-      list.replaceChildren(...found.map(refusal));
+      const matches = space.merges.filter((merge) => !wanted || searchable(merge).some((text) => text.toLowerCase().includes(wanted)));
+      status.textContent = `${space.clusters} clusters of ${space.labels} labels. ${matches.length} of the ${space.merges.length} blocked merges that the study kept for this space (those of the largest clusters).`;
+      list.replaceChildren(...matches.map(blockedMerge));
     };
     select.addEventListener("change", show);
     search.addEventListener("input", show);
     show();
   }
 
+  /** The texts of a blocked merge that are searched: its labels, and the words and texts of its points. */
+  function searchable(merge) {
+    const texts = [...(merge.points || []), ...(merge.blocker_points || [])].flatMap((point) => [point.word, point.text]);
+    return [merge.label, merge.other, ...texts].filter((text) => typeof text === "string");
+  }
+
   function points(n) { return `${n.toLocaleString("en")} point${n === 1 ? "" : "s"}`; }
 
-  function refusal(one) {
-    const [first, second] = one.sizes;
-    const meta = make("span", { class: "meta" }, ` clusters of ${points(first)} and ${points(second)} are kept apart by `);
-    const size = make("span", { class: "meta" }, ` (${points(one.blocker_size)})${one.decided ? "" : ", undecided"}`);
-    const summary = make("summary", {}, make("strong", {}, named(one.label)), meta, make("strong", {}, named(one.other)), size);
-    const two = make("div", { class: "two" }, side(one.label, one.points), side(one.other, one.blocker_points));
+  function blockedMerge(merge) {
+    const [first, second] = merge.sizes;
+    const meta = make("span", { class: "meta" }, ` clusters of ${points(first)} and ${points(second)}, blocked by `);
+    const size = make("span", { class: "meta" }, ` (${points(merge.blocker_size)})${merge.decided ? "" : ", undecided"}`);
+    const summary = make("summary", {}, make("strong", {}, named(merge.label)), meta, make("strong", {}, named(merge.other)), size);
+    const two = make("div", { class: "two" }, side(merge.label, merge.points), side(merge.other, merge.blocker_points));
     return make("details", {}, summary, two);
   }
 
-  function side(label, told) {
-    return make("div", {}, make("h3", {}, named(label)), make("ul", {}, ...(told || []).map(point)));
+  function side(label, points) {
+    return make("div", {}, make("h3", {}, named(label)), make("ul", {}, ...(points || []).map(point)));
   }
 
   function point(one) {
@@ -290,14 +296,14 @@
     return make("li", {}, word, word ? ": " : null, text, weight);
   }
 
-  /** The sentence with the word's parts marked wherever they stand in it. */
+  /** The sentence with every occurrence of the word's parts marked. */
   function sentence(text, word) {
     const parts = new Set((word || "").split(" ").filter(Boolean));
     const words = text.split(" ").flatMap((part, at) => [at ? " " : "", parts.size < 12 && parts.has(part) ? make("mark", {}, part) : part]);
     return make("bdi", {}, ...words);
   }
 
-  // ---- where one is ----
+  // ---- the current section in the contents list ----
 
   const links = new Map([...document.querySelectorAll(".contents a")].map((link) => [link.hash.slice(1), link]));
   const watcher = new IntersectionObserver((entries) => entries.forEach((entry) => {

@@ -7,47 +7,31 @@ import io
 from collections.abc import Sequence
 from typing import Literal
 
-from closerlook.report import beyond, facts, probing, published
-from closerlook.report.labels import labels_table
-from closerlook.report.tables import Measured, Table, Term, Value
-from closerlook.study.findings import judge_results
-from closerlook.study.readings import Results
-
-LONG = ("labels",)
-"""Tables with so many rows that a terminal shows them only when asked."""
+from closerlook.report.outline import OUTLINE, tables_of
+from closerlook.report.tables import Remark, Table, Term, Value
+from closerlook.study.readings import Measurement, Results
 
 Format = Literal["text", "markdown", "latex", "csv"]
 
 
 def all_tables(results: Results) -> list[Table]:
-    """Every table of a study's page that has rows, in its order."""
-    tables = [
-        facts.encoders_table(results),
-        facts.tasks_table(results),
-        probing.findings_table(judge_results(results)),
-        probing.summary_table(results),
-        probing.accuracy_table(results),
-        published.published_accuracy(results),
-        probing.clusters_table(results),
-        published.published_clusters(results),
-        probing.distance_table(results),
-        probing.cross_table(results),
-        published.published_cross(results),
-        probing.layers_table(results),
-        *(table for part in beyond.parts(results) for table in part.tables),
-        labels_table(results),
-    ]
-    return [table for table in tables if table]
+    """Every table of a study that has rows, in the order of the page."""
+    return [table for section in OUTLINE for _, table in tables_of(section, results)]
+
+
+def folded_tables(results: Results) -> list[str]:
+    """The names of the tables that a terminal shows only on request."""
+    return [table.name for section in OUTLINE for entry, table in tables_of(section, results) if entry.folded]
 
 
 def write_tables(tables: Sequence[Table], form: Literal["markdown", "latex", "csv"]) -> str:
-    """Those tables, one after the other, in a format."""
+    """Those tables in a format, one after the other."""
     write = {"markdown": to_markdown, "latex": to_latex, "csv": to_csv}[form]
     return "\n".join(write(table) for table in tables)
 
 
 def to_markdown(table: Table) -> str:
-    """A table in Markdown, its title over it and its note under it."""
+    """A table in Markdown, with its title above and its note below."""
     lines = [f"**{_markdown(table.title)}**", ""]
     lines.append(_bars(table.titles()))
     lines.append("|" + "|".join(":--" if column.left else "--:" for column in table.columns) + "|")
@@ -83,11 +67,11 @@ LATEX = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
 }
-"""Characters that LaTeX takes for something else, or lacks."""
+"""Characters that have a meaning in LaTeX, or that it lacks."""
 
 
 def to_latex(table: Table) -> str:
-    """A table in LaTeX, with the rules of booktabs."""
+    """A table in LaTeX, with booktabs rules."""
     form = "".join("l" if column.left else "r" for column in table.columns)
     caption = f"{table.title}. {table.note}" if table.note else table.title
     lines = [r"\begin{table}", r"\centering", rf"\caption{{{_latex(caption)}}}", rf"\label{{tab:{table.name}}}"]
@@ -105,29 +89,30 @@ def _latex(text: str) -> str:
 
 
 def to_csv(table: Table) -> str:
-    """A table as CSV with all digits; what belongs to a number (sd, low, high) has columns of its own."""
+    """A table as CSV with all digits; spread and null of a number (sd, low, high, null_mean) have their own columns."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     parts = [_parts(column) for column in zip(*table.rows, strict=True)]
-    writer.writerow(
-        [f"{title} {part}".strip() for title, mine in zip(table.titles(), parts, strict=True) for part in mine]
-    )
+    headings = zip(table.titles(), parts, strict=True)
+    writer.writerow([f"{title} {part}".strip() for title, of_column in headings for part in of_column])
     for row in table.rows:
-        writer.writerow([_part(value, part) for value, mine in zip(row, parts, strict=True) for part in mine])
+        writer.writerow([_part(value, part) for value, of_column in zip(row, parts, strict=True) for part in of_column])
     return out.getvalue()
 
 
 def _parts(values: Sequence[Value]) -> list[str]:
-    """Which of sd, low, high, chance and so on any of those values has; '' is the value itself."""
-    measured = [value for value in values if isinstance(value, Measured)]
-    rest = ("sd", "low", "high", "chance", "chance_sd", "against")
+    """The parts of which some value has any: '' (the value itself), sd, low, high, null_mean and so on."""
+    measured = [value for value in values if isinstance(value, Measurement)]
+    rest = ("sd", "low", "high", "null_mean", "null_sd", "subsampled")
     meaning = ["meaning"] if any(isinstance(value, Term) for value in values) else []
-    return ["", *(name for name in rest if any(getattr(one, name) is not None for one in measured)), *meaning]
+    return ["", *(name for name in rest if any(getattr(value, name) is not None for value in measured)), *meaning]
 
 
 def _part(value: Value, part: str) -> object:
-    if isinstance(value, Measured):
+    if isinstance(value, Measurement):
         return getattr(value, part or "value")
     if isinstance(value, Term):
         return getattr(value, part or "name")
+    if isinstance(value, Remark):
+        return value.text
     return None if part else value

@@ -1,45 +1,49 @@
-"""The similarity of the halves of train beside that of train and test, over all spaces of a study."""
+"""The similarity of split halves of train and that of train and test, over all spaces of a study."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
 
-from closerlook.report.ends import STATES
+from closerlook.report.before_after import STATES
+from closerlook.report.divergence import split_half_data
 from closerlook.report.figures.figure import Figure, Layout
 from closerlook.report.figures.style import AFTER, BEFORE, GREY, WIDTH, charted, compact
-from closerlook.report.foresight import foresight_data
+from closerlook.report.figures.subjects import for_the_study
 from closerlook.study.readings import Results
 
 if TYPE_CHECKING:
     import altair as alt
     import pandas as pd
 
+    from closerlook.report.figures.style import ChartType
+
 HEIGHT = 380
 
 
+@for_the_study
 def halves_and_test(results: Results) -> Figure | None:
-    """Each space as a dot: across, how alike the halves of train are; up, how alike train and test are."""
-    data = compact(foresight_data(results))
+    """Each space as a dot: x is the similarity of split halves of train, y that of train and test."""
+    data = compact(split_half_data(results))
     if len(data) < 3:
         return None
+    test = results.test_split
     below = int((data.similarity < data.halves).sum())
     return Figure(
-        kind="foresight",
-        title=f"Halves of train, and train with {results.compared}",
+        title=f"Split halves of train, and train and {test}",
         caption=f"{len(data)} spaces (encoder, task, layer, seed). Rings: before fine-tuning; dots: after. On the "
-        f"dashed line train is as like {results.compared} as its halves are like each other.",
-        alt=f"Scatter plot of {len(data)} spaces; in {below} of them train is less like {results.compared} than its "
-        "halves are like each other.",
+        f"dashed line, train is as similar to {test} as its halves are to each other.",
+        alt=f"Scatter plot of {len(data)} spaces; in {below} of them train is less similar to {test} than its halves "
+        "are to each other.",
         encoder="",
         task="",
         data=data,
-        chart=_scatter(data, results.compared),
+        chart=_scatter(data, test),
         layout=Layout(most=620),
     )
 
 
-def _scatter(data: pd.DataFrame, compared: str) -> alt.LayerChart:
+def _scatter(data: pd.DataFrame, test_split: str) -> ChartType:
     import altair as alt
 
     least = min(float(data.halves.min()), float(data.similarity.min()))
@@ -55,15 +59,15 @@ def _scatter(data: pd.DataFrame, compared: str) -> alt.LayerChart:
         charted()
         .mark_point(size=70, strokeWidth=2, opacity=0.9)
         .encode(
-            x=alt.X("halves:Q", scale=scale, axis=_axis("similarity of the halves of train")),
-            y=alt.Y("similarity:Q", scale=scale, axis=_axis(f"similarity of train and {compared}")),
+            x=alt.X("halves:Q", scale=scale, axis=_axis("similarity of split halves of train")),
+            y=alt.Y("similarity:Q", scale=scale, axis=_axis(f"similarity of train and {test_split}")),
             stroke=stroke,
             fill=fill,
             tooltip=[*names, *numbers, *values],
         )
     )
-    once = charted().transform_aggregate(rows="count()")
-    line = once.mark_rule(color=GREY, strokeDash=[4, 4], strokeWidth=1.2)
+    single = charted().transform_aggregate(rows="count()")
+    line = single.mark_rule(color=GREY, strokeDash=[4, 4], strokeWidth=1.2)
     ends = (alt.XDatum(low, scale=scale), alt.YDatum(low, scale=scale))
     equal = line.encode(x=ends[0], x2=alt.X2Datum(1), y=ends[1], y2=alt.Y2Datum(1))
     return alt.layer(equal, dots).properties(width=WIDTH, height=HEIGHT)

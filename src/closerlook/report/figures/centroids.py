@@ -1,4 +1,4 @@
-"""Centroids: where they go along the updates (Figure 3 of the paper), and their shifts by layer (Figure 5)."""
+"""Label centroids: their paths during fine-tuning (Figure 3 of the paper), and their shifts by layer (Figure 5)."""
 
 from __future__ import annotations
 
@@ -18,21 +18,31 @@ from closerlook.report.figures.style import (
     shorten,
     shown_labels,
 )
+from closerlook.report.figures.subjects import for_each_fine_tuning
 from closerlook.study.readings import Results, Run
 
 if TYPE_CHECKING:
     import altair as alt
     import pandas as pd
 
+    from closerlook.report.figures.style import ChartType
+
 CLOSEST = 3
+"""How many labels are shown at first."""
+
+NEAREST_PAIRS = 200
+"""How many of the nearest pairs of labels are searched for the closest three."""
+
 MARGIN = 1.25
-"""The side of a plane, in the extent of what it shows."""
+"""The side of a plane relative to the extent of what it shows."""
 
 COLOURS = (OKABE_ITO[0], OKABE_ITO[3], OKABE_ITO[1])
 
 
-def centroid_paths(results: Results, run: Run) -> Figure | None:
-    """The paths of the centroids in the plane where they vary most, at the first and the last layer."""
+@for_each_fine_tuning
+def centroid_paths(results: Results, runs: list[Run]) -> Figure | None:
+    """The paths of the centroids in the plane of their largest variance, at the first and last layer (first seed)."""
+    run = runs[0]
     data = path_data(results, run)
     if data.empty:
         return None
@@ -42,11 +52,10 @@ def centroid_paths(results: Results, run: Run) -> Figure | None:
     explained = {layer: _explained(results, run, layer, "path") for layer in layers}
     shares = "; ".join(f"layer {layer}: {explained[layer]:.0%}" for layer in layers)
     return Figure(
-        kind="paths",
         title=f"Paths of the centroids: {shorten(run.encoder)} on {shorten(run.task)}",
-        caption=f"Train, seed {run.seed}. Rings: before; dots: after. A fixed basis for each layer, the first two "
-        f"principal components of all centroids at all steps (share of variance: {shares}). Shown first: the three "
-        "labels that lie closest before fine-tuning.",
+        caption=f"Train, seed {run.seed}. Rings: before fine-tuning; dots: after. Axes: the first two principal "
+        f"components of all centroids at all steps of the layer (share of variance: {shares}). Shown first: the three "
+        "labels that are closest to each other before fine-tuning.",
         alt=f"Paths of {len(labels)} label centroids in a plane at layers {', '.join(map(str, layers))}; shown first: "
         f"{', '.join(shorten(label) for label in closest)}.",
         encoder=run.encoder,
@@ -62,19 +71,19 @@ def centroid_paths(results: Results, run: Run) -> Figure | None:
 
 
 def path_data(results: Results, run: Run) -> pd.DataFrame:
-    """Tidy: layer, label, step, x, y, end (start, on the way, end); of the first layer and the last."""
+    """A row for each layer (first and last), label and step: x, y, end ('start', 'between' or 'end')."""
     import pandas as pd
 
     rows = pd.concat([_of(results, name, run) for name in ("centroid_x", "centroid_y")])
     if rows.empty:
         return pd.DataFrame(columns=["layer", "label", "step", "x", "y", "end"])
-    there = sorted(int(layer) for layer in rows.layer.unique())
-    above = [layer for layer in there if layer > 0] or there
+    layers = sorted(int(layer) for layer in rows.layer.unique())
+    above = [layer for layer in layers if layer > 0] or layers
     rows = rows[rows.layer.isin({above[0], above[-1]})]
     data = rows.pivot_table(index=["layer", "label", "step"], columns="measure", values="value").reset_index()
     data = data.rename(columns={"centroid_x": "x", "centroid_y": "y"}).rename_axis(columns=None)
     first, last = (data.groupby(["layer"]).step.transform(how) for how in ("min", "max"))
-    data["end"] = "on the way"
+    data["end"] = "between"
     data.loc[data.step == first, "end"] = "start"
     data.loc[data.step == last, "end"] = "end"
     return compact(data)
@@ -82,31 +91,31 @@ def path_data(results: Results, run: Run) -> pd.DataFrame:
 
 def _of(results: Results, measure: str, run: Run) -> pd.DataFrame:
     rows = results.of(measure)
-    mine = (rows.encoder == run.encoder) & (rows.task == run.task) & (rows.tuned_on == run.tuned_on)
-    return rows[mine & (rows.seed == run.seed) & (rows.split == "train")]
+    of_run = (rows.encoder == run.encoder) & (rows.task == run.task) & (rows.tuned_on == run.tuned_on)
+    return rows[of_run & (rows.seed == run.seed) & (rows.split == "train")]
 
 
-def _explained(results: Results, run: Run, layer: int, what: str) -> float:
-    found = [_of(results, f"{what}_explained_variance_{axis}", run) for axis in "xy"]
-    return float(sum(rows[rows.layer == layer].value.sum() for rows in found))
+def _explained(results: Results, run: Run, layer: int, kind: str) -> float:
+    """The share of variance that both components explain; kind: 'path' or 'shift'."""
+    parts = [_of(results, f"{kind}_explained_variance_{axis}", run) for axis in "xy"]
+    return float(sum(rows[rows.layer == layer].value.sum() for rows in parts))
 
 
 def closest_labels(results: Results, run: Run, labels: list[str]) -> list[str]:
     """The three labels with the smallest sum of distances between them before fine-tuning, at the last layer."""
     rows = results.at("label_distance", run.encoder, run.task)
     before = rows[(rows.step == 0) & rows.value.notna()]
-    apart = {frozenset(pair): float(value) for *pair, value in before[["label", "other", "value"]].to_numpy()}
-    far = float("inf")
+    distances = {frozenset(pair): float(value) for *pair, value in before[["label", "other", "value"]].to_numpy()}
 
     def spread(three: Iterable[str]) -> float:
-        return sum(apart.get(frozenset(pair), far) for pair in combinations(three, 2))
+        return sum(distances.get(frozenset(pair), float("inf")) for pair in combinations(three, 2))
 
-    near = {label for pair in sorted(apart, key=lambda pair: apart[pair])[:200] for label in pair}
-    among = [label for label in labels if label in near] if len(near) >= CLOSEST else labels
-    return list(min(combinations(among, min(CLOSEST, len(among))), key=spread, default=()))
+    near = {label for pair in sorted(distances, key=lambda pair: distances[pair])[:NEAREST_PAIRS] for label in pair}
+    candidates = [label for label in labels if label in near] if len(near) >= CLOSEST else labels
+    return list(min(combinations(candidates, min(CLOSEST, len(candidates))), key=spread, default=()))
 
 
-def _paths(data: pd.DataFrame, labels: list[str], closest: list[str], layers: list[int]) -> alt.TopLevelMixin:
+def _paths(data: pd.DataFrame, labels: list[str], closest: list[str], layers: list[int]) -> ChartType:
     import altair as alt
 
     colours = dict(zip(closest, COLOURS, strict=False))
@@ -119,8 +128,10 @@ def _paths(data: pd.DataFrame, labels: list[str], closest: list[str], layers: li
         alt.Tooltip("y:Q", format=".3f"),
     ]
 
-    def panel(layer: int) -> alt.LayerChart:
-        x, y = (_axis(name, f"{name}{layer}", f"reach{layer}") for name in "xy")
+    def panel(layer: int) -> ChartType:
+        x_scale, y_scale = (_square(f"{name}{layer}", f"reach{layer}") for name in "xy")
+        x = alt.X("x:Q", scale=x_scale, axis=alt.Axis(title="component 1", tickCount=5))
+        y = alt.Y("y:Q", scale=y_scale, axis=alt.Axis(title="component 2", tickCount=5))
         base = (
             charted().transform_filter(f"datum.layer == {layer}").transform_filter(SHOWN).encode(x=x, y=y, color=colour)
         )
@@ -146,32 +157,32 @@ def _paths(data: pd.DataFrame, labels: list[str], closest: list[str], layers: li
 
 
 def _frame(data: pd.DataFrame, shown: list[str], layer: int) -> list[alt.Parameter]:
-    """The centre and the reach of a square that holds the labels shown; the page sets them anew for others."""
+    """The centre and the half side of a square around the shown labels; the page updates them when others are shown."""
     import altair as alt
 
-    mine = data[data.label.isin(shown)]
-    spans = [(float(mine[name].min()), float(mine[name].max())) for name in "xy"]
+    visible = data[data.label.isin(shown)]
+    spans = [(float(visible[name].min()), float(visible[name].max())) for name in "xy"]
     reach = max(high - low for low, high in spans) * MARGIN / 2 or 1.0
     centres = [(low + high) / 2 for low, high in spans]
     names = (f"x{layer}", f"y{layer}", f"reach{layer}")
     return [alt.param(name=name, value=value) for name, value in zip(names, [*centres, reach], strict=True)]
 
 
-def _axis(channel: str, centre: str, reach: str) -> alt.X | alt.Y:
-    """An axis of a plane: both have the same length in the same unit, so that distances in it are true."""
+def _square(centre: str, reach: str) -> alt.Scale:
+    """The scale of an axis; both axes have the same length in the same unit, so that distances are true to scale."""
     import altair as alt
 
-    kind, number = (alt.X, 1) if channel == "x" else (alt.Y, 2)
     domain = [alt.ExprRef(f"{centre} - {reach}"), alt.ExprRef(f"{centre} + {reach}")]
-    axis = alt.Axis(title=f"component {number}", tickCount=5)
-    return kind(f"{channel}:Q", scale=alt.Scale(domain=domain, nice=False, zero=False), axis=axis)
+    return alt.Scale(domain=domain, nice=False, zero=False)
 
 
 # ---- shifts ----
 
 
-def centroid_shifts(results: Results, run: Run) -> Figure | None:
-    """The shift of each label's centroid from start to end, by layer, in the principal components of the shifts."""
+@for_each_fine_tuning
+def centroid_shifts(results: Results, runs: list[Run]) -> Figure | None:
+    """The shift of each label's centroid, by layer, in the principal components of the shifts (first seed)."""
+    run = runs[0]
     data = shift_data(results, run)
     if data.empty:
         return None
@@ -179,11 +190,10 @@ def centroid_shifts(results: Results, run: Run) -> Figure | None:
     mean = data.groupby("layer").length.mean()
     shares = {layer: _explained(results, run, layer, "shift") for layer in layers}
     return Figure(
-        kind="shifts",
         title=f"Shifts of the centroids: {shorten(run.encoder)} on {shorten(run.task)}",
-        caption=f"Train, seed {run.seed}, {data.label.nunique()} labels. Each line goes from the origin to end minus "
-        "start of a label's centroid, in the first two principal components of the layer's shifts; one scale for all "
-        "layers.",
+        caption=f"Train, seed {run.seed}, {data.label.nunique()} labels. Each line is the shift of a label's centroid "
+        "from before to after fine-tuning, in the first two principal components of the layer's shifts; all layers "
+        "have the same scale.",
         alt="Shifts of label centroids by layer; mean length "
         + ", ".join(f"{mean[layer]:.2f} at layer {layer}" for layer in layers)
         + ".",
@@ -196,7 +206,7 @@ def centroid_shifts(results: Results, run: Run) -> Figure | None:
 
 
 def shift_data(results: Results, run: Run) -> pd.DataFrame:
-    """Tidy: layer, label, x, y, length."""
+    """A row for each layer and label: x, y, length."""
     import pandas as pd
 
     names = {"shift_x": "x", "shift_y": "y", "shift_length": "length"}
@@ -205,12 +215,12 @@ def shift_data(results: Results, run: Run) -> pd.DataFrame:
         return pd.DataFrame(columns=["layer", "label", *names.values()])
     data = rows.pivot_table(index=["layer", "label"], columns="measure", values="value").reset_index()
     data = data.rename(columns=names).rename_axis(columns=None)
-    turned = data.groupby("layer").x.transform("mean") < 0  # the sign of a component is free: the mean shift goes right
-    data.loc[turned, "x"] *= -1
+    negative = data.groupby("layer").x.transform("mean") < 0  # the sign of a component is arbitrary
+    data.loc[negative, "x"] *= -1
     return compact(data[["layer", "label", "x", "y", "length"]])
 
 
-def _shifts(data: pd.DataFrame, layers: list[int], shares: dict[int, float]) -> alt.TopLevelMixin:
+def _shifts(data: pd.DataFrame, layers: list[int], shares: dict[int, float]) -> ChartType:
     import altair as alt
 
     low, high = min(0.0, float(data.x.min())), max(0.0, float(data.x.max()))
@@ -218,20 +228,11 @@ def _shifts(data: pd.DataFrame, layers: list[int], shares: dict[int, float]) -> 
     reach = max(high - low, 2 * tall) * MARGIN / 2 or 1.0
     domains = [[(low + high) / 2 - reach, (low + high) / 2 + reach], [-reach, reach]]
 
-    def panel(layer: int) -> alt.LayerChart:
-        axis = {"tickCount": 5, "grid": False}
-        base = (
-            charted()
-            .transform_filter(f"datum.layer == {layer}")
-            .encode(
-                x=alt.X(
-                    "x:Q", scale=alt.Scale(domain=domains[0], nice=False), axis=alt.Axis(title="component 1", **axis)
-                ),
-                y=alt.Y(
-                    "y:Q", scale=alt.Scale(domain=domains[1], nice=False), axis=alt.Axis(title="component 2", **axis)
-                ),
-            )
-        )
+    def panel(layer: int) -> ChartType:
+        scales = [alt.Scale(domain=domain, nice=False) for domain in domains]
+        axes = [alt.Axis(title=f"component {number}", tickCount=5, grid=False) for number in (1, 2)]
+        x, y = alt.X("x:Q", scale=scales[0], axis=axes[0]), alt.Y("y:Q", scale=scales[1], axis=axes[1])
+        base = charted().transform_filter(f"datum.layer == {layer}").encode(x=x, y=y)
         rule = base.mark_rule(strokeWidth=1, opacity=0.45, color=AFTER).encode(x2=alt.X2Datum(0), y2=alt.Y2Datum(0))
         tooltip = [alt.Tooltip("label:N"), *(alt.Tooltip(f"{name}:Q", format=".3f") for name in ("x", "y", "length"))]
         dots = base.mark_point(size=30, filled=True, color=AFTER, opacity=0.85).encode(tooltip=tooltip)

@@ -1,4 +1,4 @@
-"""How alike each layer is to the original at the end of fine-tuning, point by point."""
+"""The point similarity of each layer to the pretrained encoder after fine-tuning."""
 
 from __future__ import annotations
 
@@ -6,29 +6,33 @@ from typing import TYPE_CHECKING
 
 from closerlook.report.figures.figure import Figure, Layout, Toggle
 from closerlook.report.figures.style import GREY, OKABE_ITO, PANEL, SHOWN, charted, compact, shorten, shown_labels
-from closerlook.report.shape import ALIKE
+from closerlook.report.figures.subjects import for_each_encoder
+from closerlook.report.shape import POINT_SIMILARITIES
+from closerlook.report.tables import count_of
 from closerlook.study.readings import Results
 
 if TYPE_CHECKING:
-    import altair as alt
     import pandas as pd
+
+    from closerlook.report.figures.style import ChartType
 
 SIDE = 190
 
 
-def alike_by_layer(results: Results, encoder: str) -> Figure | None:
-    """CKA, RSA, Procrustes and shared neighbours of each layer with the original, a line for each task."""
+@for_each_encoder
+def similarity_by_layer(results: Results, encoder: str) -> Figure | None:
+    """The point similarities of each layer to the pretrained encoder, with a line for each task."""
     import altair as alt
 
-    data = alike_data(results, encoder)
+    data = similarity_data(results, encoder)
     if data.empty:
         return None
     tasks = [task for task in results.tasks if task in set(data.label)]
     colours = {task: OKABE_ITO[at] if at < len(OKABE_ITO) else GREY for at, task in enumerate(tasks)}
-    measures = [measure for measure in ALIKE if (data.measure == measure).any()]
+    measures = [measure for measure in POINT_SIMILARITIES if (data.measure == measure).any()]
     last = data[data.layer == data.layer.max()]
-    told = "; ".join(
-        f"{ALIKE[measure]} {part.value.min():.2f} to {part.value.max():.2f}"
+    at_last_layer = "; ".join(
+        f"{POINT_SIMILARITIES[measure]} {part.value.min():.2f} to {part.value.max():.2f}"
         for measure in measures
         if len(part := last[last.measure == measure])
     )
@@ -36,13 +40,12 @@ def alike_by_layer(results: Results, encoder: str) -> Figure | None:
     layers = sorted(int(layer) for layer in data.layer.unique())
     panels = [_panel(measure, colours, layers, min(0.0, float(data.value.min()))) for measure in measures]
     return Figure(
-        kind="alike",
-        title=f"How alike each layer is to the original: {shorten(encoder)}",
-        caption="Train at the end of fine-tuning and under the original encoder, point by point"
+        title=f"Point similarity of each layer to the pretrained encoder: {shorten(encoder)}",
+        caption="Train after fine-tuning, compared with train of the pretrained encoder, the same examples"
         + (f"; mean of {seeds} seeds, bars: lowest to highest" if seeds > 1 else "")
-        + ". Each is 1 for a rotated and scaled copy.",
-        alt=f"Line charts over {len(layers)} layers, {len(tasks)} task{'' if len(tasks) == 1 else 's'}. At the last "
-        f"layer: {told}.",
+        + ". Each measure is 1 for a rotated and scaled copy.",
+        alt=f"Line charts over {len(layers)} layers, {count_of(len(tasks), 'task')}. At the last layer: "
+        f"{at_last_layer}.",
         encoder=encoder,
         task="",
         data=data,
@@ -52,29 +55,29 @@ def alike_by_layer(results: Results, encoder: str) -> Figure | None:
     )
 
 
-def alike_data(results: Results, encoder: str) -> pd.DataFrame:
+def similarity_data(results: Results, encoder: str) -> pd.DataFrame:
     """Tidy: measure, label (the task), layer, value (the mean over seeds), low, high, seeds."""
     import pandas as pd
 
     parts = []
-    for measure in ALIKE:
+    for measure in POINT_SIMILARITIES:
         rows = results.of(f"{measure}_original")
-        mine = (rows.encoder == encoder) & (rows.tuned_on == rows.task) & rows["is_final"] & rows.value.notna()
-        parts.append(rows[mine].assign(measure=measure, label=rows[mine].task))
+        rows = rows[(rows.encoder == encoder) & (rows.tuned_on == rows.task) & rows["is_final"] & rows.value.notna()]
+        parts.append(rows.assign(measure=measure, label=rows.task))
     groups = pd.concat(parts).groupby(["measure", "label", "layer"], sort=False)
     data = groups.agg(
         value=("value", "mean"), low=("value", "min"), high=("value", "max"), seeds=("seed", "nunique")
     ).reset_index()
-    order = {name: at for at, name in enumerate([*ALIKE, *results.tasks])}
+    order = {name: at for at, name in enumerate([*POINT_SIMILARITIES, *results.tasks])}
     data = data.sort_values(
         ["measure", "label", "layer"],
-        key=lambda one: one.map(order) if one.name != "layer" else one,
+        key=lambda column: column if column.name == "layer" else column.map(order),
         ignore_index=True,
     )
     return compact(data)
 
 
-def _panel(measure: str, colours: dict[str, str], layers: list[int], low: float) -> alt.LayerChart:
+def _panel(measure: str, colours: dict[str, str], layers: list[int], low: float) -> ChartType:
     import altair as alt
 
     scale = alt.Scale(domain=list(colours), range=list(colours.values()))
@@ -102,5 +105,5 @@ def _panel(measure: str, colours: dict[str, str], layers: list[int], low: float)
     bars = base.mark_rule(strokeWidth=1.5, opacity=0.6).encode(y=alt.Y("low:Q"), y2="high:Q")
     line = base.mark_line(strokeWidth=2).encode(y=y)
     dots = base.mark_point(size=36, filled=True, opacity=1).encode(y=y, tooltip=tooltip)
-    title = alt.Title(ALIKE[measure], fontSize=12)
+    title = alt.Title(POINT_SIMILARITIES[measure], fontSize=12)
     return alt.layer(bars, line, dots).properties(width=PANEL, height=SIDE, title=title)

@@ -1,0 +1,129 @@
+"""Can the train–test gap be predicted from train alone? The similarity of parts of train, and of train and test."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from closerlook.geometry.split_halves import Prediction, predictiveness
+from closerlook.report.tables import Column, Table, Value, count_of, show_number, text_columns
+from closerlook.study.readings import Measurement, Results
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MINIMUM_PAIRS = 6
+"""Pairs of encoder and task below which no conclusion and no interval is given."""
+
+PARTS = {"halves": "split halves", "folds": "one fold and the rest"}
+STATES = ("before", "after", "both")
+PLACE = ["encoder", "task", "layer", "tuned_on", "seed", "step"]
+
+
+def split_half_data(results: Results) -> pd.DataFrame:
+    """A row for each space with both similarities: encoder, task, layer, state, seed, halves, low, high, folds,
+    similarity.
+
+    A pretrained encoder appears once, not again as step 0 of each fine-tuning run.
+    """
+    import pandas as pd
+
+    measures = {"similarity": f"similarity_{results.train_test}", **{part: f"similarity_{part}" for part in PARTS}}
+    merged = None
+    for name, measure in measures.items():
+        rows = results.of(measure)
+        rows = rows[
+            (rows.split == "train") & ((rows.tuned_on == "") | ((rows.tuned_on == rows.task) & rows["is_final"]))
+        ]
+        kept = ["value", "ci_low", "ci_high"] if name == "halves" else ["value"]
+        part = rows[PLACE + kept].rename(columns={"value": name, "ci_low": "low", "ci_high": "high"})
+        part = part[part[name].notna()].drop_duplicates(PLACE)
+        merged = part if merged is None else merged.merge(part, on=PLACE, how="left" if name == "folds" else "inner")
+    data = pd.DataFrame(merged)
+    data["state"] = ["after" if tuned else "before" for tuned in data.tuned_on]
+    columns = ["encoder", "task", "layer", "state", "seed", "halves", "low", "high", "folds", "similarity"]
+    names = {"encoder": results.encoders, "task": results.tasks, "state": ("before", "after")}
+    order = {column: {name: at for at, name in enumerate(known)} for column, known in names.items()}
+    data = data.sort_values(
+        ["encoder", "task", "layer", "state", "seed"],
+        key=lambda column: column.map(order[str(column.name)]) if column.name in order else column,
+        ignore_index=True,
+    )
+    return data[columns]
+
+
+def predictions(data: pd.DataFrame, part: str = "halves") -> dict[str, Prediction]:
+    """How well the similarity of parts of train predicts that of train and test: before, after, and both together."""
+    states = {state: data if state == "both" else data[data.state == state] for state in STATES}
+    return {state: _predict(rows, part) for state, rows in states.items()}
+
+
+def _predict(data: pd.DataFrame, part: str = "halves") -> Prediction:
+    """One prediction; layers and seeds of an encoder on a task are not independent, so they are resampled together."""
+    return predictiveness(
+        data[part].to_numpy(), data.similarity.to_numpy(), groups=[*(data.encoder + "\n" + data.task)]
+    )
+
+
+def split_halves_table(results: Results) -> Table:
+    """How well parts of train predict the train–test similarity: correlations, and errors compared with the mean's."""
+    data = split_half_data(results)
+    rows: list[tuple[Value, ...]] = []
+    for part, title in PARTS.items():
+        for state, prediction in predictions(data, part).items():
+            if prediction.groups >= 3:
+                low, high = prediction.spearman_interval
+                has_interval = prediction.groups >= MINIMUM_PAIRS and math.isfinite(low)
+                spearman = Measurement(prediction.spearman, low, high) if has_interval else prediction.spearman
+                values = (spearman, prediction.pearson, prediction.difference, prediction.error, prediction.baseline)
+                rows.append((title, state, prediction.n, prediction.groups, *values))
+    columns = (
+        *(*text_columns("parts of train", "state"), Column("spaces"), Column("pairs")),
+        *(Column("Spearman"), Column("Pearson"), Column("mean abs. difference", digits=3)),
+        *(Column("linear fit", "prediction error", 3), Column("mean", "prediction error", 3)),
+    )
+    note = (
+        "Over all spaces (encoder, task, layer, state, seed) with both similarities. Pairs: pairs of encoder and task; "
+        "spaces of one pair are resampled and held out together. Spearman: with its 95% bootstrap interval over pairs "
+        f"if there are at least {MINIMUM_PAIRS}. Mean abs. difference: mean absolute difference of the two "
+        "similarities. Prediction error: root mean square error on a held-out pair, of a linear fit "
+        "to the other pairs and of their mean."
+    )
+    return Table("split-halves", "Prediction from train alone", note, columns, tuple(rows))
+
+
+def prediction_text(results: Results) -> str:
+    """What the predictions mean; empty if parts of train were not compared.
+
+    It is about spaces after fine-tuning if there are any: spaces before and after differ in both similarities, which
+    would look like predictive power.
+    """
+    data = split_half_data(results)
+    if data.empty:
+        return ""
+    state = "after" if (data.state == "after").any() else "before"
+    prediction = _predict(data[data.state == state])
+    text = (
+        f"{count_of(prediction.n, 'space')} {state} fine-tuning, of {count_of(prediction.groups, 'pair')} of encoder "
+        "and task, have both similarities"
+    )
+    test = results.test_split
+    if prediction.groups < MINIMUM_PAIRS:
+        return (
+            f"{text}; {MINIMUM_PAIRS} pairs are needed to say whether split halves of train predict how far {test} "
+            "diverges."
+        )
+    low, high = prediction.spearman_interval
+    if not math.isfinite(low):
+        return f"{text}; too many of them are equal to say whether one predicts the other."
+    spearman, *interval = (show_number(value, Column("")) for value in (prediction.spearman, low, high))
+    text += (
+        f". The similarity of split halves of train and that of train and {test} have a Spearman correlation of "
+        f"{spearman} (95% interval {interval[0]} to {interval[1]}). On a held-out pair a linear fit has an error of "
+        f"{prediction.error:.3f}, the mean of the other pairs {prediction.baseline:.3f}."
+    )
+    if low > 0 and prediction.error < prediction.baseline:
+        return f"{text} So the divergence can partly be predicted without test examples."
+    if low > 0:
+        return f"{text} So split halves predict which spaces diverge more, but not by how much."
+    return f"{text} So in this study split halves of train do not predict the divergence."

@@ -1,0 +1,189 @@
+"""Similarity and separability compared with null labels, with random weights, with other seeds and other encoders."""
+
+from __future__ import annotations
+
+import statistics
+
+from closerlook.report.before_after import STATES, before_after, highest_p, mean_of, nulls_of, over_seeds, runs_of
+from closerlook.report.tables import Column, Table, Value, text_columns
+from closerlook.study.findings import SIGNIFICANCE
+from closerlook.study.readings import Measurement, Results
+
+COMPARED_WITH = {
+    "original": "the pretrained encoder",
+    "seed": "another seed",
+    "random": "random weights",
+    "encoder": "other encoders",
+}
+"""The spaces that a train space is compared with: as measures of them end, and as the page calls them."""
+
+
+def similarity_table(results: Results) -> Table:
+    """Train–test similarity and its null; similarity to the pretrained encoder, other seeds, weights and encoders."""
+    rows: list[tuple[Value, ...]] = []
+    for encoder, task in results.pairs() if _has_baselines(results) else ():
+        name = f"similarity_{results.train_test}"
+        similarity, null = before_after(results, name, encoder, task), nulls_of(results, name, encoder, task)
+        p = highest_p(results, f"similarity_p_value_{results.train_test}", encoder, task)
+        for at, state in enumerate(STATES):
+            others = [similarity_to(results, other, encoder, task, tuned=bool(at)) for other in COMPARED_WITH]
+            if any((similarity[at], *others)):
+                rows.append((encoder, task, state, similarity[at], null[at], p[at], *others))
+    group = f"train and {results.test_split}"
+    columns = (
+        *text_columns("encoder", "task", "state"),
+        *(Column("similarity", group), Column("permuted labels", group), Column("p", group, 4, p_value=True)),
+        *(Column(title, "train, compared with train of") for title in COMPARED_WITH.values()),
+    )
+    note = SIMILARITY_NOTE.format(results.test_split)
+    return Table("nulls", "Similarity compared with null labels", note, columns, tuple(rows)).without_empty()
+
+
+SIMILARITY_NOTE = (
+    "Spatial similarity at the last layer, with its 95% bootstrap interval over labels. Permuted labels: mean ± "
+    "standard deviation of the similarity when the labels of one space are permuted. p: the share of permutations, the "
+    "identity included, with at least the similarity of train and {} (the highest p of several seeds). On the right: "
+    "the similarity of train to train of the pretrained encoder, to the end of fine-tuning with another seed, to the "
+    "same encoder with random weights, and to other pretrained encoders; mean ± standard deviation of several."
+)
+
+
+def _has_baselines(results: Results) -> bool:
+    names = (f"null_mean_{results.train_test}", "seed", "random", "encoder")
+    return any(results.has(f"similarity_{name}") for name in names)
+
+
+def similarity_to(results: Results, other: str, encoder: str, task: str, *, tuned: bool) -> Measurement | None:
+    """The similarity of train to train of another space (see COMPARED_WITH), before or after fine-tuning."""
+    return over_seeds(results.compared_with(f"similarity_{other}", encoder, task, tuned=tuned))
+
+
+def separability_table(results: Results) -> Table:
+    """Separable pairs of labels and clusters, with true and with shuffled labels; n / 2d and Cover's probability."""
+    rows: list[tuple[Value, ...]] = []
+    for encoder, task in results.pairs():
+        pairs, clusters = (
+            _compared_with_null(results, name, encoder, task) for name in ("separable_pairs", "subsampled_clusters")
+        )
+        ratio, cover = (
+            before_after(results, f"separable_pairs_{name}", encoder, task)
+            for name in ("n_over_2d", "cover_probability")
+        )
+        points = results.before("subsampled_clusters", encoder, task)
+        for at, state in enumerate(STATES):
+            if not any((*pairs[at], *clusters[at])):
+                continue
+            true, shuffled, _, p = pairs[at]
+            n = None if points is None or clusters[at][0] is None else points.n
+            percent = [value and value.scaled(100) for value in (true, shuffled, cover[at])]
+            rows.append((encoder, task, state, *percent[:2], p, ratio[at], percent[2], n, *clusters[at]))
+    columns = (
+        *text_columns("encoder", "task", "state"),
+        *(Column("true", "separable pairs, %", 1), Column("shuffled", "separable pairs, %", 1)),
+        Column("p", "separable pairs, %", 3, p_value=True),
+        *(Column("n / 2d", "random labels"), Column("separable, %", "random labels", 1)),
+        *(Column("points", "clusters"), Column("true", "clusters", 1), Column("shuffled", "clusters", 1)),
+        *(Column("z", "clusters", 1), Column("p", "clusters", 2, p_value=True)),
+    )
+    title = "Separability compared with shuffled labels"
+    return Table("separability", title, SEPARABILITY_NOTE, columns, tuple(rows)).without_empty()
+
+
+SEPARABILITY_NOTE = (
+    "Train, last layer. Separable pairs: the share of pairs of labels that a hyperplane separates, with the true and "
+    "with shuffled labels (mean ± standard deviation). Random labels: n points of two labels in d dimensions are "
+    "separable with Cover's probability whatever their labels, with probability one half at n / 2d = 1 (means over "
+    "pairs of labels). Clusters: on a subsample of at most this many points, with the true and with shuffled labels; "
+    "z: their difference in standard deviations. p: the share of labellings, the true one included, that are at least "
+    "as extreme; with few shuffles it cannot be small."
+)
+
+NullComparison = tuple[Measurement | None, Measurement | None, float | None, float | None]
+"""A value, its null, z and p."""
+
+
+def _compared_with_null(
+    results: Results, measure: str, encoder: str, task: str
+) -> tuple[NullComparison, NullComparison]:
+    """A measure compared with its null, before and after; of several seeds the mean z and the highest p."""
+    value, null = before_after(results, measure, encoder, task), nulls_of(results, measure, encoder, task)
+    runs = runs_of(results, encoder, task)
+    z = (
+        mean_of([results.before(f"{measure}_z", encoder, task)]),
+        mean_of([results.after(f"{measure}_z", run) for run in runs]),
+    )
+    p = highest_p(results, f"{measure}_p_value", encoder, task)
+    return (value[0], null[0], z[0], p[0]), (value[1], null[1], z[1], p[1])
+
+
+# ---- in sentences ----
+
+
+def similarity_text(results: Results) -> str:
+    """How many train–test similarities are significant, and what permuted labels give; empty if not measured."""
+    name = f"similarity_{results.train_test}"
+    nulls = [null for pair in results.pairs() for null in nulls_of(results, name, *pair) if null is not None]
+    p = [highest_p(results, f"similarity_p_value_{results.train_test}", *pair) for pair in results.pairs()]
+    counts = []
+    for at, state in enumerate(STATES):
+        known = [value for pair in p if (value := pair[at]) is not None]
+        if known:
+            counts.append(f"{sum(value <= SIGNIFICANCE for value in known)} of {len(known)} {state}")
+    if not nulls or not counts:
+        return ""
+    mean, sd = _mean([null.value for null in nulls]), _mean([null.sd for null in nulls])
+    return (
+        f"Train and {results.test_split} are significantly more similar than with permuted labels (p ≤ {SIGNIFICANCE}) "
+        f"in {' and '.join(counts)} fine-tuning; permuted labels give {mean:.2f} ± {sd:.2f}."
+    )
+
+
+def weights_text(results: Results) -> str:
+    """The mean similarity to random weights and between seeds; empty if neither was measured."""
+
+    def values(other: str, *, tuned: bool) -> list[float]:
+        similarities = (similarity_to(results, other, *pair, tuned=tuned) for pair in results.pairs())
+        return [similarity.value for similarity in similarities if similarity is not None]
+
+    random = {state: values("random", tuned=state == "after") for state in STATES}
+    means = [f"{statistics.fmean(known):.2f} {state}" for state, known in random.items() if known]
+    seeds = values("seed", tuned=True)
+    sentences = []
+    if means:
+        sentences.append(
+            f"The similarity to the same encoder with random weights is {' and '.join(means)} fine-tuning on average. "
+            "That much similarity needs no training at all, so random weights are a stricter baseline than permuted "
+            "labels."
+        )
+    if seeds:
+        sentences.append(
+            f"The similarity between two seeds of the same fine-tuning is {statistics.fmean(seeds):.2f} on average."
+        )
+    return " ".join(sentences)
+
+
+MOSTLY_SEPARABLE = 0.9
+"""The share of separable pairs under shuffled labels from which on separability of the true labels says little."""
+
+
+def separability_text(results: Results) -> str:
+    """Whether separability says anything about the labels; empty if it was not compared with shuffled labels."""
+    states = [state for pair in results.pairs() for state in _compared_with_null(results, "separable_pairs", *pair)]
+    known = [(true.value, null.value) for true, null, *_ in states if true is not None and null is not None]
+    if not known:
+        return ""
+    true, shuffled = (statistics.fmean(values) for values in zip(*known, strict=True))
+    uninformative = sum(null == 1 for _, null in known)
+    text = f"A hyperplane separates {true:.1%} of the pairs of true labels, and {shuffled:.1%} of shuffled ones"
+    if uninformative:
+        return (
+            f"{text}. In {uninformative} of {len(known)} spaces all pairs are separable with shuffled labels too: "
+            "there, separability says nothing about the labels."
+        )
+    doubt = ", but separability says little about the labels" if shuffled >= MOSTLY_SEPARABLE else ""
+    return f"{text}. In no space are all pairs separable with shuffled labels{doubt}."
+
+
+def _mean(values: list[float | None]) -> float:
+    known = [value for value in values if value is not None]
+    return statistics.fmean(known) if known else 0.0

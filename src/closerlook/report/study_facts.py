@@ -1,0 +1,239 @@
+"""What was run: encoders, tasks, settings, versions and times, from the manifest; and what the study does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from closerlook.report.tables import Column, Table, Value, count_of, text_columns
+from closerlook.study.cells import PRETRAINED
+from closerlook.study.readings import Manifest, Results, split_order
+
+NAMED = 12
+"""How many names a sentence lists."""
+
+
+def duration(seconds: float) -> str:
+    """A duration for people: '12 s', '3 min 20 s', '2 h 5 min'."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min" + (f" {whole % 60} s" if whole % 60 else "")
+    return f"{whole // 3600} h" + (f" {whole % 3600 // 60} min" if whole % 3600 >= 60 else "")
+
+
+def headline(results: Results) -> str:
+    """One line that says what the study is about."""
+    encoders, tasks = _name_or_count(results.encoders, "encoder"), _name_or_count(results.tasks, "task")
+    if not results.all_runs:
+        return f"{encoders} on {tasks}, without fine-tuning"
+    return f"How fine-tuning changed {encoders} on {tasks}"
+
+
+def _name_or_count(names: tuple[str, ...], noun: str) -> str:
+    return names[0] if len(names) == 1 and len(names[0]) <= 60 else count_of(len(names), noun)
+
+
+def key_facts(results: Results) -> list[tuple[str, str]]:
+    """A few numbers for the top of the page."""
+    runs = {(run.encoder, run.tuned_on, run.seed) for run in results.all_runs}
+    facts = [
+        ("encoders", f"{len(results.encoders):,}"),
+        ("tasks", f"{len(results.tasks):,}"),
+        ("fine-tuning runs", f"{len(runs):,}"),
+        ("rows in the table", f"{results.n_rows:,}"),
+    ]
+    work = sum(kind["seconds"] for kind in results.manifest.get("kinds", {}).values())
+    if work:  # of all cells: `seconds` in the manifest is that of the last start, which may have had little left to do
+        facts.append(("total computing time", duration(work)))
+    return facts
+
+
+def encoders_table(results: Results) -> Table:
+    """The encoders, with the weights that were used."""
+    rows: list[tuple[Value, ...]] = []
+    for encoder in results.encoders:
+        entry = results.manifest_entry("encoders", encoder)
+        parameters = entry.get("parameters")
+        rows.append(
+            (
+                encoder,
+                entry.get("layers", results.last_layer(encoder)),
+                entry.get("width"),
+                None if parameters is None else f"{parameters / 1e6:,.1f} M",
+                weights_of(results, encoder)[:12],
+                entry.get("revision"),
+            )
+        )
+    numbers = (Column("layers"), Column("width"), Column("parameters"))
+    columns = (*text_columns("encoder"), *numbers, *text_columns("weights", "revision"))
+    note = "Weights: the first characters of their fingerprint."
+    return Table("encoders", "Encoders", note, columns, tuple(rows)).without_empty()
+
+
+def weights_of(results: Results, encoder: str) -> str:
+    """The fingerprint of an encoder's pretrained weights; empty if it is unknown."""
+    known = results.manifest_entry("encoders", encoder).get("weights")
+    rows = results.of("n_clusters") if results.has("n_clusters") else results.of("accuracy")
+    pretrained = rows[(rows.encoder == encoder) & (rows.tuned_on == PRETRAINED)]
+    return str(known or (pretrained.weights.iloc[0] if len(pretrained) else ""))
+
+
+def tasks_table(results: Results) -> Table:
+    """The tasks, with their labels and examples."""
+    entries: dict[str, Manifest] = results.manifest.get("tasks", {})
+    listed = {split for entry in entries.values() for split in entry.get("examples", {})}
+    splits = sorted(listed or {str(split) for split in results.of("n_points").split}, key=split_order)
+    rows: list[tuple[Value, ...]] = []
+    for task in results.tasks:
+        entry = results.manifest_entry("tasks", task)
+        examples = entry.get("examples") or {split: _count(results, "n_points", task, split) for split in splits}
+        labels = len(entry["labels"]) if "labels" in entry else _count(results, "n_labels", task, "train")
+        rows.append((task, entry.get("unit"), labels, *(examples.get(split) for split in splits)))
+    counts = (Column(split, "examples") for split in splits)
+    columns = (*text_columns("task", "unit"), Column("labels"), *counts)
+    return Table("tasks", "Tasks", "", columns, tuple(rows)).without_empty()
+
+
+def _count(results: Results, measure: str, task: str, split: str) -> int | None:
+    rows = results.of(measure)
+    values = rows[(rows.task == task) & (rows.split == split)].value
+    return int(values.iloc[0]) if len(values) else None
+
+
+def tuning_table(results: Results) -> Table:
+    """The settings of each fine-tuning."""
+    rows: list[tuple[Value, ...]] = []
+    for name, settings in results.manifest.get("settings", {}).items():
+        encoder, _, task = name.rpartition(" on ")
+        rows.append(
+            (
+                *(encoder, task, f"{settings.get('epochs', 0):g}", f"{settings.get('learning_rate', 0):g}"),
+                *(settings.get("batch_size"), f"{settings.get('warmup', 0):g}"),
+                *(f"{settings.get('weight_decay', 0):g}", str(settings.get("snapshots", ""))),
+            )
+        )
+    names = ("epochs", "learning rate", "batch size", "warm-up", "weight decay", "snapshots")
+    columns = (*text_columns("encoder", "task"), *(Column(name) for name in names))
+    seeds = results.manifest.get("plan", {}).get("seeds", [])
+    note = f"Seeds: {', '.join(map(str, seeds))}." if seeds else ""
+    return Table("tuning", "Fine-tuning", note, columns, tuple(rows))
+
+
+def settings_table(results: Results) -> Table:
+    """All other entries of the plan, one in each row."""
+    plan = results.manifest.get("plan", {})
+    elsewhere = {"name", "encoders", "tasks"}
+    rows = [(name, value) for name, value in _entries(plan) if name.partition(".")[0] not in elsewhere]
+    return Table("settings", "Settings", "", text_columns("entry", "value"), tuple(rows))
+
+
+def _entries(values: Manifest, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """The entries of nested dictionaries, named by their path: 'classifier.seeds'."""
+    for name, value in values.items():
+        if isinstance(value, dict) and value:
+            yield from _entries(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", _show_entry(value)
+
+
+def _show_entry(value: object) -> str:
+    if value is None:
+        return "default"
+    if isinstance(value, list):
+        return ", ".join(map(_show_item, value)) or "none"
+    return str(value)
+
+
+def _show_item(item: object) -> str:
+    if isinstance(item, dict) and "tuned" in item:
+        return f"{item['tuned']} → {item['probed']}"
+    return "×".join(map(str, item)) if isinstance(item, list) else str(item)
+
+
+def machine_table(results: Results) -> Table:
+    """The machine and the versions of packages."""
+    hardware: Manifest = results.manifest.get("hardware", {})
+    rows: list[tuple[Value, ...]] = []
+    for name in ("processor", "cores", "memory_bytes", "system", "python"):
+        value = hardware.get(name)
+        if value is not None:
+            rows.append(
+                (name.removesuffix("_bytes"), f"{value / 1e9:.0f} GB" if name == "memory_bytes" else str(value))
+            )
+    versions = {"closerlook": results.manifest.get("version"), **results.manifest.get("packages", {})}
+    rows += [(name, value) for name, value in versions.items() if value]
+    return Table("machine", "Machine and versions", "", text_columns("item", "value"), tuple(rows))
+
+
+def time_table(results: Results) -> Table:
+    """The computing time and memory of each kind of cell."""
+    kinds: dict[str, Manifest] = results.manifest.get("kinds", {})
+    rows = [
+        (name, int(kind["cells"]), duration(kind["seconds"]), duration(kind["cpu_seconds"]), _memory(kind))
+        for name, kind in sorted(kinds.items(), key=lambda item: -float(item[1]["seconds"]))
+    ]
+    columns = (
+        *(*text_columns("kind of cell"), Column("cells"), Column("time"), Column("CPU time")),
+        Column("peak memory"),
+    )
+    note = "Times: the sum over all cells. Peak memory: the highest of a worker process up to the end of such a cell."
+    return Table("time", "Time and memory", note, columns, tuple(rows)).without_empty()
+
+
+def _memory(kind: Manifest) -> str | None:
+    peak = kind.get("peak_bytes")
+    return f"{peak / 1e9:.1f} GB" if peak else None
+
+
+# ---- what is missing ----
+
+
+def missing(results: Results) -> list[str]:
+    """What the study does not have, one sentence each."""
+    manifest = results.manifest
+    notes = (
+        [] if manifest else ["There is no manifest.json next to the table: settings, versions and times are unknown."]
+    )
+    failed, blocked = manifest.get("failed", []), manifest.get("blocked", 0)
+    if failed:
+        waiting = blocked if isinstance(blocked, int) else len(blocked)
+        more = f" {count_of(waiting, 'other cell')} could not start because of that." if waiting else ""
+        notes.append(f"{count_of(len(failed), 'cell')} failed, and their measurements are missing.{more}")
+    if not results.pairs():
+        return [*notes, "The table has no measurement of a space, so there is nothing to show."]
+    tuned = {(run.encoder, run.task) for run in results.all_runs if run.own}
+    untuned = [f"{encoder} on {task}" for encoder, task in results.pairs() if (encoder, task) not in tuned]
+    if not results.all_runs:
+        notes.append("Nothing was fine-tuned: there is no 'after', and no finding can be judged.")
+    elif untuned:
+        notes.append(f"Not fine-tuned, or not to the end: {_list_names(untuned)}.")
+    notes += [text for measure, text in UNMEASURED.items() if not results.has(measure)]
+    if not results.has(f"similarity_{results.train_test}"):
+        notes.append(f"The similarity of train and {results.test_split} was not measured.")
+    return notes + (_limits(results) if results.all_runs else [])
+
+
+UNMEASURED = {
+    "accuracy": "No classifier probes were trained, so there are no accuracies.",
+    "minimum_distance": "Label distances were not measured.",
+}
+
+
+def _limits(results: Results) -> list[str]:
+    """What a study with fine-tuning does not have."""
+    notes = []
+    rows = results.of("minimum_distance")
+    steps = rows[rows.tuned_on != PRETRAINED].groupby(["encoder", "tuned_on", "seed"]).step.nunique()
+    if len(steps) and int(steps.max()) <= 2:
+        notes.append("Only the start and the end of fine-tuning were measured, so lines have two points.")
+    if len({run.seed for run in results.all_runs}) == 1:
+        notes.append("There is one seed, so the variation between fine-tuning runs is unknown.")
+    if not results.runs(own=False):
+        notes.append("No encoder was measured on a task that it was not fine-tuned on (entry cross of the plan).")
+    return notes
+
+
+def _list_names(names: list[str]) -> str:
+    text = ", ".join(names[:NAMED])
+    return text if len(names) <= NAMED else f"{text} and {len(names) - NAMED} more"

@@ -1,0 +1,122 @@
+"""Verdicts on a finding: the answers of fine-tuning runs, and the rule that all findings share.
+
+Fewer than MINIMUM answers: cannot tell. At least three quarters for: holds. At most one quarter for: fails. Otherwise:
+mixed. The sentence of a finding gives the 95% confidence interval of the share of runs in support (Clopper and
+Pearson); with few runs it is wide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from closerlook.study.runs import Run
+
+Verdict = Literal["holds", "fails", "mixed", "cannot tell"]
+
+MINIMUM = 3
+"""Number of answers below which there is no verdict."""
+
+SHARE = 0.75
+"""Share of answers for a finding from which on it holds; at one minus that share or less it fails."""
+
+RULE = (
+    f"Fewer than {MINIMUM} fine-tuning runs with an answer: cannot tell. At least three quarters for: holds. "
+    "At most one quarter for: fails. Otherwise: mixed."
+)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer of one fine-tuning run: for (True), against (False) or none (None), with the reason.
+
+    signs: single facts that the sentence of the finding counts.
+    """
+
+    run: Run
+    holds: bool | None
+    reason: str
+    signs: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A finding with its verdict: the number of answers for it, against it and missing, a sentence, and the rule."""
+
+    number: int
+    title: str
+    verdict: Verdict
+    n_for: int
+    n_against: int
+    n_no_answer: int
+    sentence: str
+    rule: str
+    answers: tuple[Answer, ...] = ()
+
+
+def verdict_of(answers: Sequence[Answer]) -> Verdict:
+    """The verdict by the rule that all findings share.
+
+    >>> run = Run("bert-tiny", "pos", 0, "pos")
+    >>> verdict_of([Answer(run, True, "")] * 3 + [Answer(run, False, "")])
+    'holds'
+    """
+    n_for, n_against = count_answers(answers)
+    known = n_for + n_against
+    if known < MINIMUM:
+        return "cannot tell"
+    share = n_for / known
+    return "holds" if share >= SHARE else "fails" if share <= 1 - SHARE else "mixed"
+
+
+def count_answers(answers: Sequence[Answer]) -> tuple[int, int]:
+    """The number of answers for and against."""
+    return sum(answer.holds is True for answer in answers), sum(answer.holds is False for answer in answers)
+
+
+def share_interval(n_for: int, known: int) -> tuple[float, float]:
+    """The 95% confidence interval of Clopper and Pearson for a share.
+
+    >>> [round(bound, 3) for bound in share_interval(3, 3)]
+    [0.292, 1.0]
+    """
+    from scipy.stats import beta
+
+    low = float(beta.ppf(0.025, n_for, known - n_for + 1)) if n_for else 0.0
+    high = float(beta.ppf(0.975, n_for + 1, known - n_for)) if n_for < known else 1.0
+    return low, high
+
+
+def make_finding(
+    number: int, title: str, answers: Sequence[Answer], *, result: str, rule: str, no_answer: str
+) -> Finding:
+    """A finding with its verdict and its sentence; no_answer: the reason if no run has an answer."""
+    n_for, n_against = count_answers(answers)
+    known = n_for + n_against
+    if not known:
+        sentence = f"Cannot tell: {no_answer}."
+    else:
+        low, high = share_interval(n_for, known)
+        few = f"; a verdict needs {MINIMUM}" if known < MINIMUM else ""
+        sentence = (
+            f"{result}. {count_runs(n_for)} support{'s' if n_for == 1 else ''} the finding, {n_against} "
+            f"contradict{'s' if n_against == 1 else ''} it (95% interval of the share in support: {low:.0%} to "
+            f"{high:.0%}{few})."
+        )
+    return Finding(
+        number=number,
+        title=title,
+        verdict=verdict_of(answers),
+        n_for=n_for,
+        n_against=n_against,
+        n_no_answer=len(answers) - known,
+        sentence=sentence,
+        rule=f"{rule} {RULE}",
+        answers=tuple(answers),
+    )
+
+
+def count_runs(n: int) -> str:
+    """A number of runs: '1 fine-tuning run', '2 fine-tuning runs'."""
+    return f"{n} fine-tuning run{'' if n == 1 else 's'}"
