@@ -69,7 +69,7 @@ def tune(
     snapshots: Annotated[
         str,
         Option(
-            help="log (0, 1, 2, 4 …), epoch, every:K, a number, or steps such as 0,10,100; always with first and last.",
+            help="log (steps 0, 1, 2, 4 …), epoch, every:K, a number of snapshots, or steps such as 0,10,100.",
             rich_help_panel=STORING,
         ),
     ] = "log",
@@ -94,7 +94,7 @@ def tune(
     pool: Annotated[
         str,
         Option(
-            help="mean, first or last subword; cls or mean for sentences. auto: mean, cls for sentences.",
+            help="Vector of a word: mean, first or last subword; of a sentence: cls or mean. auto: mean, or cls.",
             rich_help_panel=STORING,
         ),
     ] = "auto",
