@@ -12,7 +12,7 @@ from closerlook.study.kinds.panel import Scalar, panel_rows
 from closerlook.study.measure import Measure
 from closerlook.study.plan import Plan
 from closerlook.study.study import CompletedStudy
-from tests.study.test_wider import blobs
+from tests.study.test_panel_kinds import blobs
 
 
 def test_the_rows_of_every_kind_are_registered_with_it(done: CompletedStudy) -> None:

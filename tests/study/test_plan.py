@@ -103,14 +103,14 @@ def test_a_plan_comes_back_from_what_it_writes(tasks: Path) -> None:
         ({"classifier": {"sizes": [[0]]}}, "classifier.sizes: sizes [[0]] arrived"),
         ({"classifier": {"sizes": "large"}}, "classifier.sizes: sizes 'large' arrived"),
         ({"splits": ["test"]}, "splits ['test'] lacks train"),
-        ({"splits": "train"}, "the classifier needs a split beside train"),
+        ({"splits": "train"}, "the classifier needs a split besides train"),
         ({"device": "gpu"}, "device: expected auto, cpu, mps, cuda or cuda:N ('gpu' arrived)"),
         ({"cross": [{"tuned": "toy-question", "probed": "toy-pos"}]}, "cross names task 'toy-pos', which is not among"),
         ({"cross": [{"tuned": "toy-question", "probed": "toy-question"}]}, "cross pairs 'toy-question' with itself"),
         ({"geometry": {"tau": 0}}, "geometry.tau: expected greater than 0 (0 arrived)"),
         ({"uncertainty": {"resamples": 2}}, "uncertainty.resamples: expected greater than or equal to 4 (2 arrived)"),
         ({"measures": ["uncertainty", "clusters"]}, "uncertainty gives intervals of distances and similarity, but"),
-        ({"tuning": None, "cross": "all"}, "cross asks for fine-tuning on other tasks, but tuning is null"),
+        ({"tuning": None, "cross": "all"}, "cross needs fine-tuning, but tuning is null"),
     ],
 )
 def test_an_unfit_entry_is_named(values: dict[str, Any], message: str) -> None:
@@ -202,7 +202,7 @@ def test_an_opened_plan_knows_encoders_tasks_and_settings(tasks: Path, tmp_path:
     [
         ({"layers": [0, 5]}, "layer 5 requested; bert-tiny has layers 0 to 2"),
         ({"snapshot_layers": "first"}, "layers 'first' requested"),
-        ({"layers": 0, "classifier": {"layers": 1}}, "the classifier asks for layer 1 of bert-tiny"),
+        ({"layers": 0, "classifier": {"layers": 1}}, "the classifier requests layer 1 of bert-tiny"),
         ({"encoders": "./nowhere"}, "encoder ./nowhere: there is no such folder"),
         ({"tasks": "nowhere.csv"}, "nowhere.csv: no such file or folder"),
         ({"tasks": "toy-poss"}, "task 'toy-poss' is unknown; did you mean toy-pos"),

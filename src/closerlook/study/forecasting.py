@@ -1,4 +1,4 @@
-"""The cells that a study will have, as far as they can be foreseen before its fine-tunings have run."""
+"""The cells that a study is expected to have, before its fine-tunings have run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from closerlook.tuning.tuned import Snapshot, TuningResult
 
 
 def foresee(study: ResolvedPlan, finished: ResultLookup) -> Graph:
-    """The whole graph: each fine-tuning that is not finished is taken to end after all its epochs."""
+    """The whole graph; each unfinished fine-tuning is assumed to run for all its epochs."""
     graph = expand(study, finished)
     for key, run in list(graph.waiting.items()):
         add_run(study, graph, key, run, _imagined(study, key, run))
@@ -20,7 +20,7 @@ def foresee(study: ResolvedPlan, finished: ResultLookup) -> Graph:
 
 
 def foresee_run(study: ResolvedPlan, key: str, run: Run) -> Graph:
-    """What one fine-tuning will bring. key: of its cell."""
+    """The cells that one fine-tuning is expected to bring. key: of its own cell."""
     graph = Graph()
     add_run(study, graph, key, run, _imagined(study, key, run))
     return graph

@@ -1,4 +1,4 @@
-"""A study's plan: YAML, checked in full before any work."""
+"""A study's plan: read from YAML and checked completely before any work."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ class Cross(PlanPart):
 
 
 class Plan(PlanPart):
-    """Encoders × tasks × seeds, how they are tuned, and what is measured where.
+    """Encoders × tasks × seeds, how encoders are fine-tuned, and what is measured.
 
-    layers: at the start and the end. snapshot_layers: in between. tuning: null leaves the encoders as they are.
-    cross: pairs of tasks, or "all". threads: of torch in one cell; it stays the same for any number of workers, since
-    it may move the last digits of a forward pass.
+    layers: measured before and after fine-tuning. snapshot_layers: measured in between. tuning: None: no fine-tuning.
+    cross: pairs of tasks, or "all". threads: of torch in one cell, whatever the number of workers, since it may change
+    the last digits of a forward pass.
     """
 
     name: str = Field("study", min_length=1)
@@ -88,18 +88,18 @@ class Plan(PlanPart):
     def _check(self) -> Self:
         problems = [f"{what} {one!r} is there twice" for what, all_ in self._several() for one in _twice(all_)]
         if "train" not in self.splits:
-            problems.append(f"splits {self.splits} lacks train, which is what is fine-tuned and clustered")
+            problems.append(f"splits {self.splits} lacks train, which is fine-tuned on and clustered")
         if "classifier" in self.measures and len(self.splits) < 2:
-            problems.append("the classifier needs a split beside train, say test, to be tested on")
+            problems.append("the classifier needs a split besides train, such as test, to be tested on")
         if "uncertainty" in self.measures and not {"distances", "similarity"} & set(self.measures):
             problems.append("uncertainty gives intervals of distances and similarity, but measures has neither")
         if self.tuning is None and self.cross:
-            problems.append("cross asks for fine-tuning on other tasks, but tuning is null")
+            problems.append("cross needs fine-tuning, but tuning is null")
         pairs = self.cross if self.cross != "all" else []
         for pair in pairs:
             problems += [f"cross names task {name!r}, which is not among the tasks" for name in _outside(pair, self)]
             if pair.tuned == pair.probed:
-                problems.append(f"cross pairs {pair.tuned!r} with itself, which is probed anyway")
+                problems.append(f"cross pairs {pair.tuned!r} with itself, which is measured anyway")
         shown = [f"{pair.tuned} → {pair.probed}" for pair in pairs]
         problems += [f"the cross pair {one} is there twice" for one in _twice(shown)]
         if problems:
@@ -117,17 +117,17 @@ class Plan(PlanPart):
 
     @property
     def test_splits(self) -> list[str]:
-        """Those beside train."""
+        """All splits except train."""
         return [split for split in self.splits if split != "train"]
 
     def probed(self, task: str) -> list[str]:
-        """The tasks whose spaces are measured while an encoder is tuned on that task."""
+        """The tasks on which an encoder that is fine-tuned on that task is measured."""
         if self.cross == "all":
             return [task, *(other for other in self.tasks if other != task)]
         return [task, *(pair.probed for pair in self.cross if pair.tuned == task and pair.probed != task)]
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, the defaults filled in, for JSON."""
+        """The plan as plain values for JSON, with defaults filled in."""
         return self.model_dump(mode="json")
 
 
@@ -140,7 +140,7 @@ def _outside(pair: Cross, plan: Plan) -> list[str]:
 
 
 def read_plan(source: str | Path, **changes: Any) -> Plan:
-    """The plan in a YAML file, or a preset: default, paper, paper-small. changes: what replaces its entries.
+    """The plan in a YAML file, or a preset: default, paper, paper-small. changes: entries to replace.
 
     >>> plan = read_plan("default")
     >>> plan.encoders, len(plan.tasks)
@@ -159,7 +159,7 @@ def read_plan(source: str | Path, **changes: Any) -> Plan:
 
 
 class PlanError(InputError):
-    """Every problem of a plan, in one line. rest: a plan of what can be used in it, to look for problems there too."""
+    """All problems of a plan, in one line. rest: a plan with its valid entries, in which more problems may be found."""
 
     def __init__(self, source: str, problems: Sequence[str], rest: Plan | None = None) -> None:
         many = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"
@@ -168,18 +168,18 @@ class PlanError(InputError):
 
 
 def make_plan(values: dict[str, Any], source: str = "plan", **changes: Any) -> Plan:
-    """The checked plan of those entries; one PlanError names every problem there is. changes: replace some of them."""
+    """The plan with those entries; one PlanError lists all problems. changes: entries to replace."""
     values = values | {key: value for key, value in changes.items() if value is not None}
     try:
         return Plan.model_validate(values)
     except ValidationError as error:
-        problems = [line for one in error.errors() for line in _problems(one)]
-        wrong = {one["loc"][0] for one in error.errors() if one["loc"]}
+        problems = [line for problem in error.errors() for line in _problems(problem)]
+        wrong = {problem["loc"][0] for problem in error.errors() if problem["loc"]}
         raise PlanError(source, problems, _rest(values, wrong)) from None
 
 
 def _rest(values: dict[str, Any], wrong: set[Any]) -> Plan | None:
-    """The sound entries that are about things outside the plan, so that those can be looked for as well."""
+    """A plan of the valid entries that name encoders, tasks and layers, so that these can be checked as well."""
     asked = (
         "encoders",
         "tasks",
@@ -203,11 +203,11 @@ def _rest(values: dict[str, Any], wrong: set[Any]) -> Plan | None:
 
 
 def _problems(error: Any) -> list[str]:
-    """What pydantic says of one entry, or our own check of the whole plan, in our words."""
+    """The messages of one pydantic error, or of our own check of the whole plan."""
     where = ".".join(str(part) for part in error["loc"])
     if error["type"] == "value_error":
-        said = [str(one) for one in error["ctx"]["error"].args]
-        return [f"{where}: {one}" if where else one for one in said]
+        messages = [str(message) for message in error["ctx"]["error"].args]
+        return [f"{where}: {message}" if where else message for message in messages]
     if error["type"] == "extra_forbidden":
         near = get_close_matches(str(error["loc"][-1]), _entries(error["loc"][:-1]), n=1)
         return [f"{where} is unknown" + (f"; did you mean {near[0]}?" if near else "")]
@@ -222,7 +222,7 @@ def _problems(error: Any) -> list[str]:
 
 
 def _entries(where: Sequence[Any]) -> list[str]:
-    """The entries of the plan, or of that part of it."""
+    """The names of the entries of the plan, or of a section of it."""
     part: type[BaseModel] = Plan
     for name in where:
         kinds = get_args(part.model_fields[name].annotation) if name in part.model_fields else ()

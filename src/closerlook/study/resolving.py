@@ -1,4 +1,4 @@
-"""A plan opened: encoders found, tasks read, layers and settings checked; every problem told at once."""
+"""A plan resolved: encoders found, tasks loaded, layers and settings checked; all problems are reported together."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Problems:
         self.lines = list(lines)
 
     def catch(self, work: Callable[[], T]) -> T | None:
-        """What the work gives; None, and a line more, where it refuses."""
+        """The result of the work; None if it raises, and the message is added to the problems."""
         try:
             return work()
         except CloserLookError as error:
@@ -39,7 +39,7 @@ class _Problems:
 
 
 def resolve_source(plan: Plan | dict[str, Any] | str | Path, store: str | Path, **changes: Any) -> ResolvedPlan:
-    """A plan, its entries, or that in a file or preset, opened. changes: what replaces entries. Nothing is written."""
+    """Resolve a plan, its entries, a YAML file or a preset; nothing is written. changes: entries to replace."""
     try:
         if isinstance(plan, Plan):
             return resolve_plan(plan, store)
@@ -54,9 +54,9 @@ def resolve_source(plan: Plan | dict[str, Any] | str | Path, store: str | Path, 
 
 
 def resolve_plan(plan: Plan, store: str | Path, source: str = "the plan", known: Sequence[str] = ()) -> ResolvedPlan:
-    """The plan with all that it names; one PlanError names everything that cannot be used.
+    """The plan with its encoders, tasks and settings; one PlanError lists everything that cannot be used.
 
-    known: problems that were found in it before.
+    known: problems that were found before.
     """
     problems = _Problems(known)
     kept = Store(store)
@@ -84,12 +84,12 @@ def resolve_plan(plan: Plan, store: str | Path, source: str = "the plan", known:
 
 
 def _same(contents: Sequence[str], names: Iterable[str]) -> str:
-    """The names of those that share their content with another, as 'a and b'."""
-    return " and ".join(name for name, one in zip(names, contents, strict=True) if contents.count(one) > 1)
+    """The names whose contents are equal, as 'a and b'."""
+    return " and ".join(name for name, content in zip(names, contents, strict=True) if contents.count(content) > 1)
 
 
 def _wants_random(name: str, plan: Plan) -> bool:
-    """Whether an encoder is compared with the same of random weights; not if it, or that one, is such itself."""
+    """Whether an encoder is compared with its random weights; not if the plan has random weights itself."""
     wanted = "nulls" in plan.measures and plan.nulls.random_encoder
     return wanted and not name.startswith("random:") and f"random:{name}" not in plan.encoders
 
@@ -105,23 +105,23 @@ def _encoder(name: str, plan: Plan, store: Store) -> tuple[Source, EncoderInfo]:
     parts = [part for _, part in plan if isinstance(part, LayeredPart)]
     for layers in (plan.layers, plan.snapshot_layers, *(part.layers for part in parts)):
         choose_layers(layers, info.layers, source.name)
-    looked_at = layers_of(plan, source, info, ends=True)
-    unseen = set(choose_layers(plan.classifier.layers, info.layers, source.name)) - set(looked_at)
+    measured = layers_of(plan, source, info, ends=True)
+    unseen = set(choose_layers(plan.classifier.layers, info.layers, source.name)) - set(measured)
     if unseen and "classifier" in plan.measures:
         raise InputError(
-            f"the classifier asks for layer {min(unseen)} of {source.name}; layers and snapshot_layers hold {looked_at}"
+            f"the classifier requests layer {min(unseen)} of {source.name}; layers and snapshot_layers have {measured}"
         )
     return source, info
 
 
 def _task(name: str, plan: Plan) -> Task:
     task = load_task(name, plan.data)
-    there = [split.name for split in task.splits]
-    missing = [split for split in plan.splits if split not in there]
+    splits = [split.name for split in task.splits]
+    missing = [split for split in plan.splits if split not in splits]
     if missing:
         raise InputError(
-            f"task {task.name} has {', '.join(there)} but no {', '.join(missing)}; name a column with split_column=, "
-            f"give a folder with a file for each split, or say splits: [{', '.join(there)}] in the plan"
+            f"task {task.name} has {', '.join(splits)} but no {', '.join(missing)}; name a column with split_column=, "
+            f"give a folder with a file for each split, or write splits: [{', '.join(splits)}] in the plan"
         )
     return task
 

@@ -1,4 +1,4 @@
-"""A study carried out: every cell once, whatever interrupts it; what is finished stays finished."""
+"""The runner of a study: runs every cell once, continues after interruptions, and handles lost workers and inputs."""
 
 from __future__ import annotations
 
@@ -30,22 +30,23 @@ from closerlook.study.workers import WorkerLost
 
 FAILED = "failed"
 ATTEMPTS = 3
-"""How often a cell may lose its worker before it counts as failed; the last time it runs alone, so that it fails only
-by its own doing and not by that of another cell on the same machine.
+"""Attempts at a cell whose worker dies before it counts as failed. The last time it runs alone, so that another cell on
+the same machine cannot be the cause.
 """
 
 LEARNT_FROM = 20
-"""Cells of a kind, finished in earlier runs, whose times are looked up."""
+"""Finished cells of each kind from earlier runs whose times are read."""
 
 PATIENCE = 60.0
-"""Seconds to wait for a result to show that another machine wrote; network file systems may take that long."""
+"""Seconds to wait until a result that another machine wrote is visible; network file systems may take that long."""
 
 
 @dataclass
 class StudyState:
-    """Where a study stands. done: results on disk; failed: errors; running: since when; all by key.
+    """The progress of a study. done: keys of finished cells. failed: error messages, and running: start times, by key.
 
-    coming: how many cells each fine-tuning that is not finished will bring.
+    time_left: returns the seconds that the study still needs, if known. coming: the number of cells that each
+    unfinished fine-tuning will bring. computed: the number of cells that this run has finished.
     """
 
     graph: Graph
@@ -58,7 +59,7 @@ class StudyState:
 
     @property
     def total(self) -> int:
-        """Cells in all, with those that fine-tunings still to come will bring."""
+        """The number of all cells, including those that unfinished fine-tunings will bring."""
         return len(self.graph.cells) + sum(self.coming.values())
 
     @property
@@ -68,12 +69,12 @@ class StudyState:
 
     @property
     def blocked(self) -> int:
-        """Cells that cannot be done since one that they need has failed; counted once nothing runs any more."""
+        """The number of cells that cannot run because a cell they need has failed; valid once nothing runs any more."""
         return self.total - len(self.done) - len(self.failed)
 
 
 ProgressCallback = Callable[[StudyState], None]
-"""Called whenever something has changed."""
+"""Called after every change of the state."""
 
 
 def check_folder(out: Path) -> None:
@@ -84,7 +85,7 @@ def check_folder(out: Path) -> None:
 
 @contextmanager
 def study_lock(out: Path) -> Iterator[None]:
-    """The study's folder, for this process alone."""
+    """Lock the study's folder for this process."""
     check_folder(out)
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -103,7 +104,7 @@ def study_lock(out: Path) -> Iterator[None]:
 
 
 def work_through(study: ResolvedPlan, out: Path, engine: Engine, watch: ProgressCallback | None = None) -> StudyState:
-    """The state of the study once nothing is left that can be done; results are in `out`, one file for each cell."""
+    """Run all cells of a study that can run, and return its final state; results are files in `out`."""
     try:
         return _Runner(study, out, engine, watch or (lambda state: None)).run()
     except BaseException:
@@ -112,7 +113,7 @@ def work_through(study: ResolvedPlan, out: Path, engine: Engine, watch: Progress
 
 
 class _Runner:
-    """queue: cells that can be begun, the best first. needs: of those that cannot, the inputs that are not there."""
+    """queue: cells that can run now, in order. needs: the missing inputs of other cells; followers: its reverse."""
 
     def __init__(self, study: ResolvedPlan, out: Path, engine: Engine, watch: ProgressCallback) -> None:
         self.study, self.out, self.engine, self.watch = study, out, engine, watch
@@ -127,7 +128,7 @@ class _Runner:
         self.losses: Counter[str] = Counter()
 
     def run(self) -> StudyState:
-        """Work until nothing is left."""
+        """Run cells until none is left that can run."""
         _sweep(self.out)
         self._begin()
         while True:
@@ -141,10 +142,10 @@ class _Runner:
                 self.state.running.pop(cell.key, None)
                 self._settle(cell, future)
 
-    # ---- what there is to do ----
+    # ---- the queue ----
 
     def _begin(self) -> None:
-        """All that is known by now, and what is finished of it."""
+        """Build the graph from the results on disk, and queue what is not finished."""
         for part in (self.queue, self.needs, self.followers, self.state.done, self.state.coming):
             part.clear()
         self.time.restart()
@@ -159,7 +160,7 @@ class _Runner:
             self._learn()
 
     def _enter(self, cells: Iterable[Cell]) -> None:
-        """Cells that are new: finished in an earlier run, or to be done."""
+        """Add new cells: those that an earlier run finished are done, others are queued or wait for their inputs."""
         new = list(cells)
         self.state.done.update(cell.key for cell in new if is_finished(self.out, cell.key))
         settled = self.state.done | set(self.state.failed)
@@ -190,7 +191,7 @@ class _Runner:
             )
 
     def _learn(self) -> None:
-        """Take in what cells took in earlier runs."""
+        """Use the times of cells that earlier runs finished."""
         seen: Counter[str] = Counter()
         for key in self.state.done:
             cell = self.state.graph.cells[key]
@@ -199,10 +200,10 @@ class _Runner:
             if found is not None:
                 self.time.learn(cell, found["seconds"])
 
-    # ---- doing it ----
+    # ---- running cells ----
 
     def _fill(self) -> None:
-        """Start what can be started."""
+        """Start cells while the engine has room."""
         while self.queue:
             cell = self.state.graph.cells[self.queue[0][-1]]
             if not self._has_room(cell):
@@ -215,30 +216,30 @@ class _Runner:
 
     def _has_room(self, cell: Cell) -> bool:
         running = list(self.futures.values())
-        if running and any(self.deaths[one.key] >= ATTEMPTS - 1 for one in [cell, *running]):
+        if running and any(self.deaths[other.key] >= ATTEMPTS - 1 for other in [cell, *running]):
             return False
-        reserved = sum(self.time.estimate(one).bytes for one in running)
+        reserved = sum(self.time.estimate(other).bytes for other in running)
         return self.engine.has_room(len(running), self.time.estimate(cell).bytes, reserved)
 
     def _settle(self, cell: Cell, future: Future[Outcome]) -> None:
-        """Take in how a cell ended."""
+        """Handle the end of a cell."""
         if cell.key not in self.state.graph.cells:
-            return  # what it needs is being made again, and it is asked for again after that
+            return  # its input is being computed again; it is queued again after that
         if future.cancelled():
             raise WorkError("the scheduler is gone with all it was at; start it, and run the same command again")
         error = future.exception()
         if error is not None:
             self._lost_worker(cell, error)
             return
-        ended = future.result()
-        if not ended.error:
-            self._finish(cell, ended.seconds)
-        elif ended.reason == "full":
-            raise WorkError(f"{ended.error}; make room, and run the same command again: it goes on where it stopped")
-        elif ended.reason == "lost" and self.losses[cell.key] == 0:
+        outcome = future.result()
+        if not outcome.error:
+            self._finish(cell, outcome.seconds)
+        elif outcome.reason == "full":
+            raise WorkError(f"{outcome.error}; make room, and run the same command again: it goes on where it stopped")
+        elif outcome.reason == "lost" and self.losses[cell.key] == 0:
             self._lost_input(cell)
         else:
-            self._fail(cell, ended.error, ended.trace)
+            self._fail(cell, outcome.error, outcome.trace)
 
     def _finish(self, cell: Cell, seconds: float | None) -> None:
         self._await(cell)
@@ -258,7 +259,7 @@ class _Runner:
             self._grow(cell.key)
 
     def _grow(self, key: str) -> None:
-        """A fine-tuning is finished: its snapshots can be asked now."""
+        """Add the cells of a finished fine-tuning's snapshots."""
         graph = self.state.graph
         known = set(graph.cells)
         result = read_result(self.out, key)
@@ -270,7 +271,7 @@ class _Runner:
         self._enter(cell for new, cell in list(graph.cells.items()) if new not in known)
 
     def _await(self, cell: Cell) -> None:
-        """Until a result can be seen from here."""
+        """Wait until the result is visible from this machine."""
         start = time.monotonic()
         while not is_finished(self.out, cell.key):
             if time.monotonic() - start > PATIENCE:
@@ -280,7 +281,7 @@ class _Runner:
                 )
             time.sleep(0.05)
 
-    # ---- when it goes wrong ----
+    # ---- failures ----
 
     def _lost_worker(self, cell: Cell, error: BaseException) -> None:
         """Run a cell again whose worker died, up to the limit of attempts; any other error of the engine is raised."""
@@ -295,10 +296,10 @@ class _Runner:
         if self.deaths[cell.key] < ATTEMPTS:
             self._queue([cell])
         else:
-            self._fail(cell, f"its worker died {ATTEMPTS} times, at last with no other cell beside it: out of memory?")
+            self._fail(cell, f"its worker died {ATTEMPTS} times, the last time while no other cell ran: out of memory?")
 
     def _lost_input(self, cell: Cell) -> None:
-        """What a cell needs is gone, though its maker is finished: the maker runs again."""
+        """Run the cells again that compute a missing input."""
         self.losses[cell.key] += 1
         for key in cell.inputs:
             maker = self.state.graph.cells[key]
@@ -308,12 +309,12 @@ class _Runner:
         self._begin()
 
     def _fail(self, cell: Cell, error: str, trace: str = "") -> None:
-        """Keep what went wrong beside the results; the rest goes on."""
+        """Write the error to a file; other cells go on."""
         self.state.failed[cell.key] = error
         self.time.drop(cell)
-        told = {"key": cell.key, "kind": cell.kind, "title": cell.title, "error": error, "traceback": trace}
+        report = {"key": cell.key, "kind": cell.kind, "title": cell.title, "error": error, "traceback": trace}
         with atomic_write(self.out / FAILED / f"{cell.key}.json") as stream:
-            stream.write(json.dumps(told, ensure_ascii=False, indent=1).encode())
+            stream.write(json.dumps(report, ensure_ascii=False, indent=1).encode())
 
     def _tell(self) -> None:
         self.watch(self.state)
@@ -325,7 +326,7 @@ def _longest_first(item: tuple[float, Cell]) -> tuple[float, str]:
 
 
 def _sweep(out: Path) -> None:
-    """Remove what a killed process left half-written; what failed before is tried again."""
+    """Remove incomplete files of killed processes, and the errors of earlier runs, whose cells are tried again."""
     for folder in (out, out / FAILED, *(out / CELLS).glob("*")):
         for part in folder.glob(f".*{PART}"):
             part.unlink(missing_ok=True)

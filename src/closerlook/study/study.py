@@ -1,4 +1,4 @@
-"""`run_study`: a plan carried out from end to end, into a folder that holds everything."""
+"""`run_study`: run all cells of a plan and write the table, into one folder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STORE = "store"
 
 @dataclass(frozen=True, eq=False)
 class CompletedStudy:
-    """A study that was carried out: its folder, its table, and how it went."""
+    """A study that has run: its folder, the path of its table, its final state and the seconds it took."""
 
     out: Path
     table: Path
@@ -40,9 +40,9 @@ def run_study(
     scheduler: str | None = None,
     watch: ProgressCallback | None = None,
 ) -> CompletedStudy:
-    """The study of a plan: every cell that is not in `out` yet is worked on; then the table is written.
+    """Run every cell of a plan whose result is not in `out` yet, and write the table.
 
-    plan: a Plan, its entries, a YAML file, or a preset (default, paper, paper-small). store: where vectors are kept; by
+    plan: a Plan, its entries, a YAML file, or a preset (default, paper, paper-small). store: the folder for vectors; by
     default in `out`. engine: 'here', 'processes' or 'dask'; by default as many processes as there are cores.
     """
     choose_engine(engine, workers, scheduler)
@@ -53,7 +53,7 @@ def run_study(
 def resolve_study(
     plan: Plan | dict[str, Any] | str | Path, out: str | Path, store: str | Path | None = None, **changes: Any
 ) -> ResolvedPlan:
-    """The plan with all that it names found and checked; nothing is written. changes: what replaces its entries."""
+    """The plan with its encoders and tasks loaded and checked; nothing is written. changes: entries to replace."""
     check_folder(Path(out))
     return resolve_source(plan, store or Path(out) / STORE, **changes)
 
@@ -67,7 +67,7 @@ def execute_study(
     scheduler: str | None = None,
     watch: ProgressCallback | None = None,
 ) -> CompletedStudy:
-    """An opened plan worked through, see `run_study`."""
+    """Run a resolved plan, see `run_study`."""
     folder = Path(out).expanduser().absolute()
     start = time.monotonic()
     with study_lock(folder):
@@ -80,7 +80,7 @@ def execute_study(
 
 @dataclass(frozen=True)
 class Forecast:
-    """What cells of one kind are expected to cost: how many, those done, seconds on one core, bytes."""
+    """The expected cost of all cells of one kind: their number, how many are done, seconds on one core, bytes."""
 
     kind: str
     cells: int
@@ -91,13 +91,13 @@ class Forecast:
 
 
 def forecast(opened: ResolvedPlan, out: Path) -> list[Forecast]:
-    """What a study would cost from here, by kind of cell; nothing is run."""
+    """The expected cost of what a study still has to do, by kind of cell; nothing is run."""
     graph = foresee(opened, lambda key: read_result(out, key))
     kinds: dict[str, list[Forecast]] = {}
     for key, cell in graph.cells.items():
         cost, done = estimate_cell(opened, cell), is_finished(out, key)
-        one = Forecast(cell.kind, 1, int(done), 0.0 if done else cost.seconds, cost.bytes, 0 if done else cost.disk)
-        kinds.setdefault(cell.kind, []).append(one)
+        part = Forecast(cell.kind, 1, int(done), 0.0 if done else cost.seconds, cost.bytes, 0 if done else cost.disk)
+        kinds.setdefault(cell.kind, []).append(part)
     return [
         Forecast(
             kind,

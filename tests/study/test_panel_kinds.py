@@ -1,4 +1,4 @@
-"""The rows of the wider panel on spaces whose numbers are known."""
+"""Panel, nulls, split halves and point similarity on spaces whose numbers are known."""
 
 import numpy as np
 import pytest
