@@ -82,7 +82,7 @@ correlations by less than 0.01, and moved a p-value by one of its steps of 1/24 
 
 OTHER_RANDOM_NUMBERS = Tolerance(counts=2, relative=0.5, absolute=0.5, ignored=(IGNORED, NEARLY_TIED))
 """After fine-tuning where torch draws different random numbers (without MKL), which is like another seed. Over three
-seeds of a similar run (learning rate 1e-3, 10 epochs), distances differed by a quarter, correlations by 0.3, and numbers
+seeds of a similar run (learning rate 1e-3, 10 epochs), distances differed by a quarter, correlations by 0.3, numbers
 of clusters before the end by one. Not tried on such a machine."""
 
 
