@@ -375,10 +375,10 @@ def _halves(values: list[tuple[float, float]]):  # type: ignore[no-untyped-def]
     place = {"encoder": "e", "layer": 1, "step": 0, "is_final": False}
     return frame(
         place | {"task": f"t{at}", "measure": measure, "value": value}
-        for at, (halves, similarity) in enumerate(values)
+        for at, (halves, train_test) in enumerate(values)
         for measure, value in (
             ("similarity_halves", halves),
-            ("similarity_train_test", similarity),
+            ("similarity_train_test", train_test),
             ("n_clusters", 2.0),
         )
     )
