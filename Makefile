@@ -2,50 +2,68 @@
 VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
-READY := $(VENV)/.ready
 NATIVE := src/closerlook/geometry/native
 LIBRARY := $(NATIVE)/kernels.so
-PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# --no-compile: Python writes bytecode at the first import, only for modules that are used; this halves the set-up time.
+# So a shell that forbids bytecode must not hand that on: every process would compile torch again.
+PIP = $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: study test test-slow lint format docs benchmark clean
+# Stamp files. $(READY): .venv has what a study needs; $(READY)-test: also the extra `test`; and so on for each extra.
+READY := $(VENV)/.ready
 
-study: $(LIBRARY)  ## run the default study on the embedded encoder and tasks; it ends with the path of its page
+.PHONY: study test test-slow test-portable lint format docs package benchmark hooks clean
+
+study: $(LIBRARY)  ## run the default study on the built-in encoder and tasks; prints the path of the report page at the end
 	$(BIN)/closerlook study default --out study
 
-test: lint  ## every check but the slow tests; the page is tried in Chromium where that is found
+test: lint $(READY)-test  ## all checks except the slow tests; tests of the page in a browser need Chromium
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
-		echo "Chromium is not found: the tests of the page in a browser are skipped"
-	$(BIN)/python -m pytest -n auto -m "not slow"
+		echo "Chromium not found: tests of the report page in a browser are skipped"
+	$(BIN)/python -m pytest -n auto -m "not slow" --cov --cov-report=term:skip-covered
 
-test-slow: $(LIBRARY)  ## the slow tests
+test-slow: $(LIBRARY) $(READY)-test $(READY)-docs  ## the slow tests
 	$(BIN)/python -m pytest -m slow
 
-lint: $(LIBRARY)
+test-portable: $(LIBRARY) $(READY)-test  ## the numerical tests with the instructions of other processors; not part of `make test`
+	$(BIN)/python -m tests.portable
+
+lint: $(LIBRARY) $(READY)-lint  ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-format: $(READY)
+format: $(READY)-lint  ## let ruff correct what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(LIBRARY)  ## the documentation as a site in site/, which opens from disk; a warning is an error
+docs: $(LIBRARY) $(READY)-docs  ## the documentation as a site in site/, readable without a server; a warning is an error
 	$(BIN)/python -m sphinx --builder html --fresh-env --fail-on-warning --keep-going --quiet docs site
 	@echo site/index.html
 
-benchmark: $(LIBRARY)  ## speed and memory, as ratios against a peer in the same run
+package: $(READY)  ## the source archive and the wheel for this platform, in dist/
+	$(BIN)/python -m hatchling build
+
+benchmark: $(LIBRARY) $(READY)-bench  ## speed and memory, as ratios to a reference measured in the same run
 	$(BIN)/python benchmarks/extraction.py
+
+hooks: $(READY)-lint  ## run ruff and mypy before every commit
+	$(BIN)/pre-commit install
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c "import sys; sys.exit('Python 3.11 or newer is needed, this is ' + sys.version.split()[0] if sys.version_info < (3, 11) else 0)"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) hatchling
-	$(PIP) $$($(BIN)/python -c "import hatchling.build as b; print(*b.get_requires_for_build_editable())")  # a C compiler too, where there is none
-	$(PIP) --no-build-isolation -e ".[dev]"  # the build's own tools are pinned as well
-	touch $(READY)
+	$(PIP) $$($(BIN)/python -c "import hatchling.build as b; print(*b.get_requires_for_build_editable())")  # includes a C compiler if the machine has none
+	$(PIP) --no-build-isolation -e .  # without isolation, constraints.txt pins the build tools too
+	touch $@
+
+$(READY)-%: $(READY)
+	$(PIP) --no-build-isolation -e ".[$*]"
+	touch $@
 
 $(LIBRARY): hatch_build.py $(wildcard $(NATIVE)/*.[ch]) | $(READY)
 	$(BIN)/python hatch_build.py
 
 clean:
-	rm -rf $(VENV) study site $(LIBRARY)
+	rm -rf $(VENV) study site dist $(LIBRARY)

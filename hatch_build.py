@@ -1,4 +1,4 @@
-"""Compile the C kernels of `closerlook.geometry` into one library: on installation, or by `python hatch_build.py`."""
+"""Compile the C kernels of `closerlook.geometry` into one library, on installation or with `python hatch_build.py`."""
 
 import importlib.util
 import os
@@ -15,34 +15,40 @@ from packaging.tags import sys_tags
 
 ROOT = Path(__file__).resolve().parent
 NATIVE = ROOT / "src" / "closerlook" / "geometry" / "native"
-NAME = "kernels.so"  # on macOS too: ctypes does not mind
-# No -march=native: one build serves every machine of a kind. No -ffast-math: the error bounds count on IEEE arithmetic
-# (a fused multiply-add only rounds less).
+NAME = "kernels.so"  # also on macOS: ctypes loads a library with any suffix
+# No -march=native: a build must run on every processor of its architecture. No -ffast-math: the error bounds assume
+# IEEE arithmetic (a fused multiply-add only rounds less).
 FLAGS = shlex.split("-O3 -std=c11 -fPIC -shared -ffp-contract=fast -D_GNU_SOURCE -Wall -Wextra")
 LIBRARIES = ["-lm", "-lpthread"]
 COMPILERS = ["cc", "gcc", "clang"]
-ZIG = [sys.executable, "-m", "ziglang", "cc", "-mcpu=baseline"]  # zig's default is the processor it runs on
+ZIG = [
+    sys.executable,
+    "-m",
+    "ziglang",
+    "cc",
+    "-mcpu=baseline",
+]  # zig would compile for this processor only
 
 
 class KernelBuild(BuildHookInterface[Any]):
-    """Puts the library into the wheel, or beside its sources for an editable installation."""
+    """Adds the library to the wheel; an editable installation gets it in the folder of its sources."""
 
     def dependencies(self) -> list[str]:
-        """A C compiler from PyPI, where the machine has none."""
+        """A C compiler from PyPI if the machine has none."""
         return [] if installed_compiler() else ["ziglang"]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile, and tag the wheel: any Python 3 (the library is loaded by ctypes), this platform only."""
+        """Compile, and tag the wheel for any Python 3 (ctypes loads the library) and for this platform only."""
         library = compile_library()
         build_data["artifacts"].append("/" + library.relative_to(ROOT).as_posix())
         build_data["pure_python"] = False
-        # A plain linux tag, as hatchling's own: manylinux would promise more than this machine's libc keeps.
+        # A plain linux tag: manylinux would promise that the wheel works with an older libc than this machine has.
         platform = next(tag.platform for tag in sys_tags() if not tag.platform.startswith(("manylinux", "musllinux")))
         build_data["tag"] = f"py3-none-{platform}"
 
 
 def compile_library(native: Path = NATIVE) -> Path:
-    """The library of all C files in a folder, compiled unless nothing it is made from is newer."""
+    """The path of the library of all C files in a folder; compiles it if a source is newer than the library."""
     library = native / NAME
     sources = sorted(native.glob("*.c"))
     changed = max(file.stat().st_mtime_ns for file in [*sources, *native.glob("*.h"), Path(__file__)])
@@ -50,19 +56,19 @@ def compile_library(native: Path = NATIVE) -> Path:
         return library
     if sys.platform == "win32":
         raise SystemExit("closerlook: the C kernels build on Linux and macOS; on Windows install inside WSL")
-    with TemporaryDirectory(dir=native, prefix=NAME) as folder:  # a process that has the old library open keeps it
+    with TemporaryDirectory(dir=native, prefix=NAME) as folder:  # a process that uses the old library keeps it
         started = Path(folder).stat().st_mtime_ns
         draft = Path(folder, NAME)
         command = [*find_compiler(), *FLAGS, "-o", str(draft), *map(str, sources), *LIBRARIES]
         if code := subprocess.run(command, check=False).returncode:
             raise SystemExit(f"closerlook: compiling the C kernels failed (exit code {code}): {shlex.join(command)}")
-        os.utime(draft, ns=(started, started))  # a source saved while the compiler ran is newer
+        os.utime(draft, ns=(started, started))  # so that a source saved during the compilation is newer
         draft.replace(library)
     return library
 
 
 def find_compiler() -> list[str]:
-    """The command that compiles C: the machine's own, else the one in the PyPI package `ziglang`."""
+    """The command that compiles C: the machine's compiler, otherwise the one in the PyPI package `ziglang`."""
     if command := installed_compiler():
         return command
     if importlib.util.find_spec("ziglang"):
@@ -74,20 +80,20 @@ def find_compiler() -> list[str]:
 
 
 def installed_compiler() -> list[str]:
-    """$CC, which may have arguments, else the first working one of `COMPILERS`; empty if there is none."""
+    """$CC, which may have arguments, otherwise the first of `COMPILERS` that works; empty if none does."""
     if command := shlex.split(os.environ.get("CC", "")):
         if not shutil.which(command[0]):
             raise SystemExit(
-                f"closerlook: CC is '{shlex.join(command)}', but there is no such program; correct or unset CC"
+                f"closerlook: CC is '{shlex.join(command)}', but no such program exists; correct or unset CC"
             )
         return command
-    return next(([name] for name in COMPILERS if shutil.which(name) and works(name)), [])
+    return next(([name] for name in COMPILERS if shutil.which(name) and can_compile(name)), [])
 
 
-def works(compiler: str) -> bool:
-    """Whether it finds the C library's headers: Debian's bare gcc does not, nor macOS's cc without Xcode's tools."""
-    run = subprocess.run([compiler, "-E", "-"], input=b"#include <stdlib.h>", capture_output=True, check=False)
-    return run.returncode == 0
+def can_compile(compiler: str) -> bool:
+    """Whether it finds the headers of the C library; it needs libc6-dev on Debian, Xcode's tools on macOS."""
+    process = subprocess.run([compiler, "-E", "-"], input=b"#include <stdlib.h>", capture_output=True, check=False)
+    return process.returncode == 0
 
 
 if __name__ == "__main__":

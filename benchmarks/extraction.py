@@ -1,11 +1,11 @@
-"""Extraction against two peers in the same run, and its memory.
+"""Measure the time and memory of extraction, and compare it with two other ways to compute vectors.
 
     python benchmarks/extraction.py [--encoder FOLDER] [--task pos --data DIR] [--repeat 5] [--speed-only]
 
-Times are the best of several interleaved rounds: other work on the machine only ever adds.
-bare        the same model's forward passes over the same padded batches, nothing kept
-sentences   sentence-transformers' `encode(output_value="token_embeddings")` on the same sentences (one layer only)
-memory      peak resident memory over what the vectors take, at 2,000 and 16,000 sentences, in a process each
+Times are the best of several interleaved rounds, since other work on the machine can only add time.
+forward     the forward passes of the same model over the same padded batches; nothing is kept
+sentences   sentence-transformers' `encode(output_value="token_embeddings")` on the same sentences (last layer only)
+memory      peak resident memory minus the size of the vectors, for 2,000 and 16,000 sentences, each in its own process
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ def main() -> None:
     parser.add_argument("--data")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--speed-only", action="store_true", help="leave the memory out")
+    parser.add_argument("--speed-only", action="store_true", help="do not measure memory")
     parser.add_argument("--memory-of", type=int, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.memory_of:
-        print(json.dumps(memory(given.encoder, given.memory_of)))
+    arguments = parser.parse_args()
+    if arguments.memory_of:
+        print(json.dumps(peak_memory(arguments.encoder, arguments.memory_of)))
         return
-    encoder = Encoder.load(given.encoder, device=given.device)
-    task = closerlook.load_task(given.task, given.data)
-    where = f"{encoder.device}, {torch.get_num_threads()} threads"
-    print(f"{encoder.name} on {where}; {task.name}, {len(task.split('train'))} examples")
-    speed(encoder, task, given.repeat)
-    hit(given.encoder, task)
-    if not given.speed_only:
-        growth(given.encoder)
+    encoder = Encoder.load(arguments.encoder, device=arguments.device)
+    task = closerlook.load_task(arguments.task, arguments.data)
+    machine = f"{encoder.device}, {torch.get_num_threads()} threads"
+    print(f"{encoder.name} on {machine}; {task.name}, {len(task.split('train'))} examples")
+    measure_speed(encoder, task, arguments.repeat)
+    measure_store(arguments.encoder, task)
+    if not arguments.speed_only:
+        measure_memory(arguments.encoder)
 
 
-def speed(encoder: Encoder, task: Task, repeat: int) -> None:
+def measure_speed(encoder: Encoder, task: Task, repeat: int) -> None:
     scratch = tempfile.TemporaryDirectory()
     texts = [" ".join(text) if isinstance(text, tuple) else text for text in task.split("train").texts]
     rounds: dict[str, Callable[[], object]] = {
         "closerlook": lambda: closerlook.extract(encoder, task, store=tempfile.mkdtemp(dir=scratch.name)),
-        "bare": _bare(encoder, task),
+        "forward": _forward_passes(encoder, task),
         "sentences": _sentence_transformers(encoder, texts, scratch.name),
     }
     best = dict.fromkeys(rounds, float("inf"))
@@ -65,21 +65,21 @@ def speed(encoder: Encoder, task: Task, repeat: int) -> None:
         for name, run in rounds.items():
             start = time.perf_counter()
             run()
-            _wait(encoder)
+            _synchronize(encoder)
             best[name] = min(best[name], time.perf_counter() - start)
     for name, seconds in best.items():
         print(f"{name:12} {seconds:8.3f} s")
     scratch.cleanup()
-    print(f"closerlook / bare forward passes      {best['closerlook'] / best['bare']:.2f}  (wanted: at most 1.25)")
-    print(f"closerlook / sentence-transformers    {best['closerlook'] / best['sentences']:.2f}  (wanted: at most 1)")
+    print(f"closerlook / forward passes           {best['closerlook'] / best['forward']:.2f}  (goal: at most 1.25)")
+    print(f"closerlook / sentence-transformers    {best['closerlook'] / best['sentences']:.2f}  (goal: at most 1)")
 
 
-def _wait(encoder: Encoder) -> None:
+def _synchronize(encoder: Encoder) -> None:
     if encoder.device.type == "cuda":
         torch.cuda.synchronize()
 
 
-def _bare(encoder: Encoder, task: Task) -> Callable[[], object]:
+def _forward_passes(encoder: Encoder, task: Task) -> Callable[[], object]:
     windows = sorted(encoder.align(sorted(set(task.split("train").texts))).windows, key=len, reverse=True)
     sizes = np.array([len(window) for window in windows])
     padded = []
@@ -107,7 +107,7 @@ def _sentence_transformers(encoder: Encoder, texts: list[str], scratch: str) -> 
     return lambda: peer.encode(texts, output_value="token_embeddings", convert_to_numpy=False, show_progress_bar=False)
 
 
-def hit(encoder: str, task: Task) -> None:
+def measure_store(encoder: str, task: Task) -> None:
     with tempfile.TemporaryDirectory() as store:
         closerlook.extract(encoder, task, store=store)
         times = []
@@ -115,28 +115,29 @@ def hit(encoder: str, task: Task) -> None:
             start = time.perf_counter()
             closerlook.extract(encoder, task, store=store)
             times.append(time.perf_counter() - start)
-    print(f"a second extraction, from the store   {min(times):.3f} s  (wanted: under 0.2 s)")
+    print(f"a second extraction, from the store   {min(times):.3f} s  (goal: under 0.2 s)")
 
 
-def growth(encoder: str) -> None:
-    """Peak memory over the vectors, for two lengths of corpus."""
-    over = {}
+def measure_memory(encoder: str) -> None:
+    """Print the peak memory minus the vectors, for two sizes of corpus."""
+    rest = {}
     for n in (2000, 16000):
         command = [sys.executable, __file__, "--encoder", encoder, "--memory-of", str(n)]
-        told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1])
-        over[n] = told["peak"] - told["vectors"]
-        peak, vectors = told["peak"] / 1e6, told["vectors"] / 1e6
+        result = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1])
+        rest[n] = result["peak"] - result["vectors"]
+        peak, vectors = result["peak"] / 1e6, result["vectors"] / 1e6
         print(
             f"memory at {n:5} sentences: peak {peak:7.1f} MB, vectors {vectors:6.1f} MB, rest {peak - vectors:.1f} MB"
         )
-    print(f"rest at 16000 / rest at 2000          {over[16000] / over[2000]:.2f}  (wanted: about 1)")
+    print(f"rest at 16000 / rest at 2000          {rest[16000] / rest[2000]:.2f}  (goal: about 1)")
 
 
-def memory(encoder: str, n: int) -> dict[str, int]:
-    draw = np.random.default_rng(0)
+def peak_memory(encoder: str, n: int) -> dict[str, int]:
+    """The peak memory of this process after it extracted n random sentences, and the size of the vectors, in bytes."""
+    rng = np.random.default_rng(0)
     words = [f"w{i}" for i in range(2000)]
-    texts = [tuple(words[i] for i in draw.integers(0, 2000, size=draw.integers(5, 40))) for _ in range(n)]
-    task = Task.build("made", "token", {"train": [(t, [((i,), "A") for i in range(len(t))]) for t in texts]})
+    texts = [tuple(words[i] for i in rng.integers(0, 2000, size=rng.integers(5, 40))) for _ in range(n)]
+    task = Task.build("random", "token", {"train": [(t, [((i,), "A") for i in range(len(t))]) for t in texts]})
     with tempfile.TemporaryDirectory() as store:
         spaces = closerlook.extract(encoder, task, store=store, device="cpu")
         vectors = sum(space.X.nbytes for space in spaces)

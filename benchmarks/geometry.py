@@ -1,12 +1,12 @@
-"""The geometry engine: speed and memory, each figure beside the prototype's and beside a peer measured in the same run.
+"""Speed and memory of the geometry engine, compared with the prototype and with a peer in the same run.
 
-    closerlook extract --encoder FOLDER --task pos ... --split all --out VECTORS   (bert-tiny, bert-mini, bert-small)
+    closerlook extract --encoder FOLDER --task pos ... --splits all --out VECTORS   (bert-tiny, bert-mini, bert-small)
     python benchmarks/geometry.py VECTORS [--only clusters,distances,hardest,prediction,growth,random,cold]
     python benchmarks/geometry.py VECTORS --audit     every layer of every task: counts, undecided verdicts, audit
 
-Each space is clustered in a process of its own, whose peak memory is read when it ends. Peers: scikit-learn's
-`SVC(kernel="linear", C=1e6)` for distances and separability, and DirectProbe with a linear programme of scipy for each
-test (the plain twin in tests/geometry/plain.py) for clusters, on as many points as it can do.
+Each space is clustered in a separate process, whose peak memory is read when it ends. Peers: scikit-learn's
+`SVC(kernel="linear", C=1e6)` for distances and separability, and DirectProbe with a linear program of scipy for each
+test (tests/geometry/plain.py) for clusters, on few points.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ PROTOTYPE = {
     ("bert-tiny", "ps-role"): 1.5,
     ("bert-tiny", "trec-50"): 2.3,
 }
-PATIENCE = 15  # seconds that SVC may take for one pair: its limit of steps does not always end it
-AUDITED = ["labels", "clusters", "conflicts", "undecided", "apart", "conflicting", "blocked", "problems", "seconds"]
+PATIENCE = 15  # most seconds of SVC for one pair: its limit of steps does not always stop it
+AUDITED = ["labels", "clusters", "conflicts", "undecided", "separable", "conflicting", "blocked", "problems", "seconds"]
 AUDITED += ["audit_seconds", "memory"]
 WANTED = {"ps-role": 2.0, "trec-50": 2.0, ("bert-tiny", "pos"): 20.0, ("bert-tiny", "dep"): 20.0, "pos": 30.0}
 
@@ -87,7 +87,7 @@ def load(vectors: Path, encoder: str, task: str, layer: int, split: str = "train
     return space.X, np.array(space.labels)[space.y]
 
 
-# ---- one measurement in a process of its own ----
+# ---- one measurement in a separate process ----
 
 
 def job(vectors: Path, what: dict[str, object]) -> dict[str, object]:
@@ -96,28 +96,28 @@ def job(vectors: Path, what: dict[str, object]) -> dict[str, object]:
     if what.get("svc"):
         distance = svc_distance(tuple(X[y == label].astype(np.float64) for label in what["svc"]), 50_000)
         return {"distance": distance, "seconds": time.perf_counter() - start}
-    found = cluster(X, y)
+    clustering = cluster(X, y)
     seconds = time.perf_counter() - start
     answer: dict[str, object] = {
         "n": len(X),
         "d": X.shape[1],
-        "clusters": found.n_clusters,
-        "labels": found.n_labels,
-        "conflicts": len(found.conflicts),
-        "undecided": found.n_undecided,
+        "clusters": clustering.n_clusters,
+        "labels": clustering.n_labels,
+        "conflicts": len(clustering.conflicts),
+        "undecided": clustering.n_undecided,
         "seconds": seconds,
         "memory": peak(),
     }
     if what.get("distances"):
         start = time.perf_counter()
-        label_distances(cluster_distances(X, found))
+        label_distances(cluster_distances(X, clustering))
         answer |= {"distance_seconds": time.perf_counter() - start, "memory": peak()}
     if what.get("audit"):
         start = time.perf_counter()
-        result = audit(X, y, found)
+        result = audit(X, y, clustering)
         answer |= {
             "audit_seconds": time.perf_counter() - start,
-            "apart": result.apart,
+            "separable": result.separable,
             "conflicting": result.conflicting,
             "blocked": result.blocked,
             "problems": len(result.problems),
@@ -126,7 +126,7 @@ def job(vectors: Path, what: dict[str, object]) -> dict[str, object]:
 
 
 def points(vectors: Path, what: dict[str, object]) -> tuple[np.ndarray, np.ndarray]:
-    """The space that a job asks for: saved, jittered to another size, or with random labels."""
+    """The space of a job: loaded, enlarged by jittered copies, or with random labels."""
     if what.get("gaussian"):
         rng = np.random.default_rng(0)
         return rng.normal(size=(what["n"], what["d"])), rng.integers(0, what["labels"], what["n"])
@@ -174,7 +174,7 @@ def clusters(vectors: Path) -> None:
                     + [got[key] for key in ("clusters", "conflicts", "undecided", "seconds")]
                     + [before, wanted, got["memory"]]
                 )
-    columns = ["space", "points", "clusters", "in conflict", "undecided", "seconds", "prototype", "wanted", "memory"]
+    columns = ["space", "points", "clusters", "in conflict", "undecided", "seconds", "prototype", "target", "memory"]
     table("Clusters", columns, rows)
     peer_of_clusters(vectors)
 
@@ -200,7 +200,7 @@ def peer_of_clusters(vectors: Path) -> None:
 
 
 def svc_distance(pair: tuple[np.ndarray, np.ndarray], steps: int = -1) -> float:
-    """Twice the margin that SVC finds; the number of steps is not bounded by default."""
+    """Twice the margin that SVC finds; its number of steps is unlimited by default."""
     A, B = pair
     y = np.r_[np.ones(len(A)), -np.ones(len(B))]
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
@@ -211,14 +211,14 @@ def distances(vectors: Path) -> None:
     rows: list[list[object]] = []
     for encoder, layer in LAYERS.items():
         X, y = load(vectors, encoder, "ps-role", layer)
-        found = cluster(X, y)
-        seconds = best(lambda X=X, found=found: cluster_distances(X, found))
-        ours = cluster_distances(X, found)
-        members = found.members()
+        result = cluster(X, y)
+        seconds = best(lambda X=X, result=result: cluster_distances(X, result))
+        ours = cluster_distances(X, result)
+        members = result.members()
         pairs = list(combinations(range(len(members)), 2))
         sets = [(X[members[a]].astype(np.float64), X[members[b]].astype(np.float64)) for a, b in pairs]
         with ProcessPoolExecutor(WORKERS) as pool:
-            list(pool.map(svc_distance, sets[:4]))  # the processes are there before the clock starts
+            list(pool.map(svc_distance, sets[:4]))  # start the processes before timing
             start = time.perf_counter()
             peer = list(pool.map(svc_distance, sets, chunksize=16))
             svc = time.perf_counter() - start
@@ -230,17 +230,17 @@ def distances(vectors: Path) -> None:
         rows.append([encoder, len(pairs), seconds, svc, svc / seconds, gap, wrong])
     columns = ["encoder", "pairs", "seconds", "SVC", "ratio", "largest relative gap", "SVC wrong by 0.1 %"]
     table(
-        f"All label distances of ps-role, and SVC with {WORKERS} workers (prototype 2; wanted: ratio 10)", columns, rows
+        f"All label distances of ps-role, and SVC with {WORKERS} workers (prototype 2; target: ratio 10)", columns, rows
     )
 
 
 def best(call: Callable[[], object], times: int = 3) -> float:
-    found = np.inf
+    result = np.inf
     for _ in range(times):
         start = time.perf_counter()
         call()
-        found = min(found, time.perf_counter() - start)
-    return found
+        result = min(result, time.perf_counter() - start)
+    return result
 
 
 def hardest(vectors: Path) -> None:
@@ -251,9 +251,9 @@ def hardest(vectors: Path) -> None:
             A, B = X[y == first].astype(np.float64), X[y == second].astype(np.float64)
             decide = best(lambda A=A, B=B: separate(A, B, gap=None))
             measure = best(lambda A=A, B=B: separate(A, B))
-            found = separate(A, B)
-            rows.append([f"{encoder} {first}/{second}", f"{len(A):,} × {len(B):,}", found.verdict, found.distance])
-            rows[-1] += [decide, measure, "yes" if found.verify(A, B) else "NO"]
+            result = separate(A, B)
+            rows.append([f"{encoder} {first}/{second}", f"{len(A):,} × {len(B):,}", result.verdict, result.distance])
+            rows[-1] += [decide, measure, "yes" if result.verify(A, B) else "NO"]
             try:
                 peer = run(vectors, encoder=encoder, task="pos", layer=layer, svc=(first, second))
                 rows[-1] += [peer["distance"], peer["seconds"]]
@@ -261,7 +261,7 @@ def hardest(vectors: Path) -> None:
                 rows[-1] += ["", f"over {PATIENCE}"]
     columns = ["pair", "points", "verdict", "distance", "decided", "measured", "verified", "SVC's distance", "SVC"]
     title = (
-        "The hardest label pairs, certificate included (prototype 0.25; wanted under 0.3), and SVC with 50,000 steps"
+        "The hardest label pairs, certificate included (prototype 0.25; target: under 0.3), and SVC with 50,000 steps"
     )
     table(title, columns, rows)
 
@@ -272,15 +272,15 @@ def prediction(vectors: Path) -> None:
         for task in ("pos", "ps-role", "dep"):
             X, y = load(vectors, encoder, task, layer)
             queries, truth = load(vectors, encoder, task, layer, "test")
-            found = cluster(X, y)
-            members = found.members()
+            result = cluster(X, y)
+            members = result.members()
             seconds = best(lambda X=X, m=members, q=queries: nearest_hulls(X, m, q), 1 if task != "ps-role" else 3)
             nearest, _ = nearest_hulls(X, members, queries)
-            accuracy = float((np.array(found.cluster_labels)[nearest] == truth).mean())
+            accuracy = float((np.array(result.cluster_labels)[nearest] == truth).mean())
             wanted = {"pos": 10.0, "ps-role": 0.5}.get(task, "")
             before = {"pos": 13.0, "ps-role": 0.4, "dep": 16.0}[task]
             rows.append([f"{encoder} {task}", f"{len(queries):,}", len(members), accuracy, seconds, before, wanted])
-    columns = ["space", "test points", "hulls", "accuracy", "seconds", "prototype (MiniLM)", "wanted"]
+    columns = ["space", "test points", "hulls", "accuracy", "seconds", "prototype (MiniLM)", "target"]
     table("Prediction of all test points, set-up included", columns, rows)
 
 
@@ -291,7 +291,7 @@ def growth(vectors: Path) -> None:
         rows.append(
             [f"{n:,}", got["clusters"], got["undecided"], got["seconds"], got["distance_seconds"], got["memory"]]
         )
-    columns = ["points", "clusters", "undecided", "clustering", "distances", "memory (wanted under 6,000)"]
+    columns = ["points", "clusters", "undecided", "clustering", "distances", "memory (target: under 6,000)"]
     table("Growth: bert-tiny pos, a part of it or jittered by 5 % of the radius", columns, rows)
 
 
@@ -303,11 +303,11 @@ def random_labels(vectors: Path) -> None:
     got = run(vectors, encoder="bert-tiny", task="pos", layer=2, n=4000, shuffled=True)
     rows.append(["bert-tiny pos, shuffled", got["clusters"], got["undecided"], got["seconds"], got["memory"]])
     columns = ["4,000 × 128", "clusters", "undecided", "seconds", "memory"]
-    table("Random labels (prototype: not in 100 s; wanted within 60 s)", columns, rows)
+    table("Random labels (prototype: over 100 s; target: within 60 s)", columns, rows)
 
 
 def cold(vectors: Path) -> None:
-    """A first call as on a new machine, with nothing in any cache, against the next one."""
+    """Time a first call with empty caches, as on a new machine, and the next one."""
     file = vectors / "bert-tiny-ps-role-train-layer2.npz"
     rows: list[list[object]] = []
     with tempfile.TemporaryDirectory() as home:
@@ -316,7 +316,7 @@ def cold(vectors: Path) -> None:
             start = time.perf_counter()
             subprocess.run(command, check=True, capture_output=True, env=os.environ | {"HOME": home})
             rows.append([call, time.perf_counter() - start])
-    table("A cold first call of `closerlook probe` (wanted: at most 10 s more)", ["call", "seconds"], rows)
+    table("A cold first call of `closerlook probe` (target: at most 10 s more)", ["call", "seconds"], rows)
 
 
 def audit_all(vectors: Path) -> None:
@@ -327,8 +327,18 @@ def audit_all(vectors: Path) -> None:
                 got = run(vectors, encoder=encoder, task=task, layer=layer, audit=True)
                 rows.append([encoder, task, layer, f"{got['n']:,} × {got['d']}", *(got[key] for key in AUDITED)])
                 print(encoder, task, layer, got, file=sys.stderr, flush=True)
-    columns = ["encoder", "task", "layer", "points", "labels", "clusters", "in conflict", "undecided", "proved apart"]
-    columns += ["pairs in conflict", "proved blocked", "problems", "seconds", "audit", "memory"]
+    columns = [
+        "encoder",
+        "task",
+        "layer",
+        "points",
+        "labels",
+        "clusters",
+        "in conflict",
+        "undecided",
+        "proved separable",
+    ]
+    columns += ["proved separable", "pairs in conflict", "proved blocked", "problems", "seconds", "audit", "memory"]
     table("Every layer of every task", columns, rows)
 
 

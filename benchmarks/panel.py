@@ -1,11 +1,11 @@
-"""The panel of a space: speed and memory, each measure beside a peer in the same run.
+"""Speed and memory of the panel of a space, each measure compared with a peer in the same run.
 
     python benchmarks/panel.py FILE.npz [OTHER.npz] [--role FILE.npz]
 
-FILE and OTHER: two spaces of the same rows (without OTHER, FILE turned and blurred); --role: a space with many labels,
-for the shuffles. Times in seconds: the clock's, and what all cores together worked, which a busy machine distorts less.
-Peers that need n × n numbers get a part of the rows, and the measure beside them the same part. Peak memory is that of
-a process of its own. scikit-dimension and rsatoolbox are left out where they are not installed.
+FILE and OTHER: two spaces with the same rows (without OTHER, FILE reversed and with noise). --role: a space with many
+labels, for the shuffles. Times are in seconds: wall-clock time, and CPU time of all cores, which a busy machine
+distorts less. Peers that need n × n numbers get a subset of the rows, and so does the measure compared with them. Peak
+memory is that of a separate process. scikit-dimension and rsatoolbox are skipped if they are not installed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ MEMORY = """
 import sys
 from pathlib import Path
 import numpy as np
-from closerlook.geometry import alikeness, collapse, isotropy, label_fit, overlaps, two_nn
+from closerlook.geometry import collapse, compare_points, isotropy, label_fit, overlaps, two_nn
 from closerlook.representations.space import Space
 if sys.argv[1:]:
     space = Space.load(Path(sys.argv[1]))
@@ -67,7 +67,7 @@ def peak():
     return int(next(line.split()[1] for line in lines if line.startswith("VmHWM"))) / 1000
 B = A[:, ::-1] + 1
 before = peak()
-alikeness(A, B), label_fit(A, y), two_nn(A), collapse(A, y), isotropy(A)
+compare_points(A, B), label_fit(A, y), two_nn(A), collapse(A, y), isotropy(A)
 print(before, peak())
 """
 
@@ -96,10 +96,10 @@ def load(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def timed(call: Callable[[], object]) -> tuple[object, float, float]:
-    """What comes of it, the seconds that the clock shows, and those that all cores worked."""
+    """The result, the wall-clock seconds, and the CPU seconds of all cores."""
     clock, work = time.perf_counter(), time.process_time()
-    found = call()
-    return found, time.perf_counter() - clock, time.process_time() - work
+    result = call()
+    return result, time.perf_counter() - clock, time.process_time() - work
 
 
 # ---- the panel ----
@@ -107,7 +107,7 @@ def timed(call: Callable[[], object]) -> tuple[object, float, float]:
 
 def whole(A: np.ndarray, B: np.ndarray, y: np.ndarray) -> None:
     clusters, clock, work = timed(lambda: cluster(A, y))
-    one: dict[str, Callable[[], object]] = {
+    single: dict[str, Callable[[], object]] = {
         "collapse": lambda: collapse(A, y),
         "participation ratio": lambda: participation_ratio(A),
         "TwoNN": lambda: two_nn(A),
@@ -125,13 +125,13 @@ def whole(A: np.ndarray, B: np.ndarray, y: np.ndarray) -> None:
         "shared neighbours": lambda: shared_neighbours(A, B),
     }
     rows: list[list[object]] = []
-    for name, parts in (("one space", one), ("a pair", pair)):
+    for name, parts in (("one space", single), ("a pair", pair)):
         times = [[part, *timed(call)[1:]] for part, call in parts.items()]
         rows += [*times, [f"**{name}**", sum(row[1] for row in times), sum(row[2] for row in times)]]
-    total = [rows[len(one)][at] + rows[-1][at] for at in (1, 2)]
-    rows.append(["**both (wanted: under 30 on two quiet cores)**", *total])
-    rows.append(["beside it: the clusters", clock, work])
-    table("The whole panel, without nulls", ["measure", "seconds", "work of all cores"], rows)
+    total = [rows[len(single)][at] + rows[-1][at] for at in (1, 2)]
+    rows.append(["**both (target: under 30 on two idle cores)**", *total])
+    rows.append(["for comparison: the clusters", clock, work])
+    table("The whole panel, without nulls", ["measure", "seconds", "CPU seconds of all cores"], rows)
 
 
 # ---- peers ----
@@ -142,18 +142,18 @@ def peers(A: np.ndarray, B: np.ndarray, y: np.ndarray) -> None:
     part, few = (np.sort(rng.permutation(len(A))[:n]) for n in (min(PART, len(A)), min(FEW, len(A))))
     a, b = A[part], B[part]
     rows = [
-        beside("silhouette: scikit-learn", len(A), lambda: silhouette(A, y), lambda: silhouette_score(A, y)),
-        beside("TwoNN: NearestNeighbors", len(A), lambda: two_nn(A), lambda: two_nn_by_search(A)),
-        beside("shared neighbours: NearestNeighbors", len(A), lambda: shared_neighbours(A, B), lambda: shared(A, B)),
-        beside("LogME: SVD of all rows", len(A), lambda: logme(A, y), lambda: np.linalg.svd(A, full_matrices=False)),
-        beside("RSA: spearmanr of pdist", len(a), lambda: rsa(a, b), lambda: spearmanr(pdist(a), pdist(b)).statistic),
-        beside("CKA: n × n kernels", len(a), lambda: linear_cka(a, b), lambda: kernel_cka(a, b)),
+        compare("silhouette: scikit-learn", len(A), lambda: silhouette(A, y), lambda: silhouette_score(A, y)),
+        compare("TwoNN: NearestNeighbors", len(A), lambda: two_nn(A), lambda: two_nn_by_search(A)),
+        compare("shared neighbours: NearestNeighbors", len(A), lambda: shared_neighbours(A, B), lambda: shared(A, B)),
+        compare("LogME: SVD of all rows", len(A), lambda: logme(A, y), lambda: np.linalg.svd(A, full_matrices=False)),
+        compare("RSA: spearmanr of pdist", len(a), lambda: rsa(a, b), lambda: spearmanr(pdist(a), pdist(b)).statistic),
+        compare("CKA: n × n kernels", len(a), lambda: linear_cka(a, b), lambda: kernel_cka(a, b)),
     ]
     if importlib.util.find_spec("skdim"):
-        rows.append(beside("TwoNN: scikit-dimension", len(a), lambda: two_nn(a), lambda: skdim_two_nn(a)))
+        rows.append(compare("TwoNN: scikit-dimension", len(a), lambda: two_nn(a), lambda: skdim_two_nn(a)))
     if importlib.util.find_spec("rsatoolbox"):
         c, d = A[few], B[few]
-        rows.append(beside("RSA: rsatoolbox", len(c), lambda: rsa(c, d), lambda: rsatoolbox_rsa(c, d)))
+        rows.append(compare("RSA: rsatoolbox", len(c), lambda: rsa(c, d), lambda: rsatoolbox_rsa(c, d)))
     columns = [
         "measure: peer",
         "rows",
@@ -166,14 +166,14 @@ def peers(A: np.ndarray, B: np.ndarray, y: np.ndarray) -> None:
         "peer's work",
         "ratio of work",
     ]
-    table("Beside peers", columns, rows, digits=4)
+    table("Compared with peers", columns, rows, digits=4)
 
 
-def beside(name: str, n: int, ours: Callable[[], object], theirs: Callable[[], object]) -> list[object]:
-    found, clock, work = timed(ours)
+def compare(name: str, n: int, ours: Callable[[], object], theirs: Callable[[], object]) -> list[object]:
+    value, clock, work = timed(ours)
     peer, their_clock, their_work = timed(theirs)
     shown = peer if isinstance(peer, float) else ""
-    return [name, f"{n:,}", found, shown, clock, their_clock, their_clock / clock, work, their_work, their_work / work]
+    return [name, f"{n:,}", value, shown, clock, their_clock, their_clock / clock, work, their_work, their_work / work]
 
 
 def two_nn_by_search(X: np.ndarray) -> float:
@@ -217,23 +217,23 @@ def rsatoolbox_rsa(A: np.ndarray, B: np.ndarray) -> float:
         return float(compare(*rdms, method="spearman")[0, 0])
 
 
-# ---- what chance gives ----
+# ---- shuffled labels ----
 
 
 def shuffles(X: np.ndarray, y: np.ndarray, name: str) -> None:
-    found = cluster(X, y)
-    distances = label_distances(cluster_distances(X, found))
+    clustering = cluster(X, y)
+    distances = label_distances(cluster_distances(X, clustering))
     rows: list[list[object]] = []
     _, clock, work = timed(lambda: spatial_similarity(distances, distances, permutations=200, resamples=0))
-    rows.append([f"200 relabellings of {found.n_labels} labels", "1", clock, work])
+    rows.append([f"200 relabellings of {clustering.n_labels} labels", "1", clock, work])
     _, clock, work = timed(lambda: separability(X, y, shuffles=20))
     rows.append([f"separability, 20 shuffles of {len(X):,} × {X.shape[1]}", "60", clock, work])
-    meeting, clock, work = timed(lambda: overlaps(X, y))
-    rows.append([f"{len(meeting)} overlaps", "", clock, work])
-    pairs = meeting[:PAIRS]
-    _, clock, work = timed(lambda: [soft_margin(X[np.isin(y, [one.first, one.second])], one, y) for one in pairs])
+    overlapping, clock, work = timed(lambda: overlaps(X, y))
+    rows.append([f"{len(overlapping)} overlaps", "", clock, work])
+    pairs = overlapping[:PAIRS]
+    _, clock, work = timed(lambda: [soft_margin(X[np.isin(y, [pair.first, pair.second])], pair, y) for pair in pairs])
     rows.append([f"LinearSVC on the first {len(pairs)} of them", "", clock, work])
-    table(f"What chance gives: {name}", ["", "wanted under", "seconds", "work of all cores"], rows)
+    table(f"Shuffled and permuted labels: {name}", ["", "target: under", "seconds", "CPU seconds of all cores"], rows)
 
 
 def soft_margin(X: np.ndarray, pair: object, y: np.ndarray) -> None:
@@ -248,8 +248,8 @@ def memory(file: Path) -> None:
         ran = subprocess.run([sys.executable, "-c", MEMORY, *arguments], check=True, capture_output=True, text=True)
         before, after = map(float, ran.stdout.split())
         rows.append([name, before, after, after - before])
-    columns = ["space, beside a turned copy", "before", "peak", "added (wanted under 1,000)"]
-    table("Memory of the panel and alikeness, in MB", columns, rows)
+    columns = ["space, with a reversed copy", "before", "peak", "added (target: under 1,000)"]
+    table("Memory of the panel and of point similarity, in MB", columns, rows)
 
 
 if __name__ == "__main__":

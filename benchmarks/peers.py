@@ -1,17 +1,17 @@
-"""Closer Look beside its peers: the same job on the same input, by turns, each in a process of its own.
+"""Closer Look compared with its peers: the same job on the same input, alternating, each in a separate process.
 
     python benchmarks/peers.py VECTORS [--python PYTHON]... [--directprobe FOLDER]
                                [--only extraction,probe,rsa,clusters] [--repeat 3] [--space NAME]
 
-VECTORS: the folder that `closerlook extract --out` wrote. PYTHON: an interpreter that has a peer (NeuroX, rsatoolbox);
-each peer is taken from the first that can import it, and left out with a line where none can. FOLDER: a checkout of
-github.com/utahnlp/DirectProbe; without Gurobi it runs as it does without a licence, on scikit-learn's SVC. NAME: of the
-file that it clusters, without its ending; distances are measured where labels are separable.
+VECTORS: the folder that `closerlook extract --out` wrote. PYTHON: an interpreter that has a peer (NeuroX, rsatoolbox).
+Each peer runs in the first interpreter that can import it; a peer that none can import is skipped with a message.
+FOLDER: a checkout of github.com/utahnlp/DirectProbe; without Gurobi it uses scikit-learn's SVC, as it does without a
+licence. NAME: the file to cluster, without its ending; distances are measured if its labels are separable.
 
-Imports and a small first call come before the clock. Seconds are the clock's; *work* is what all cores together spent,
-child processes included, which a busy machine distorts less: the ratios are those of work, peer over ours, each the
-least of several rounds. All libraries have one thread of linear algebra: with more, small steps such as NeuroX's spend
-most of the work on waiting for each other. Memory is what the call added to the peak of its process.
+Imports and a small first call are not timed. Seconds are wall-clock time. *Work* is CPU time of all cores and child
+processes, which a busy machine distorts less; ratios are work of the peer over ours, each the smallest of several
+rounds. All libraries use one thread of linear algebra, as small steps such as NeuroX's waste CPU time on several.
+Memory is what the call added to the peak of its process.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ CORES = len(os.sched_getaffinity(0))
 VERSIONS = """
 import sys
 from importlib.metadata import distributions
-found = {each.name: each.version for each in distributions()}
+installed = {each.name: each.version for each in distributions()}
 wanted = (sys.argv[1], "numpy", "scipy", "torch", "transformers")
-print(", ".join(f"{name} {found[name]}" for name in wanted if name in found))
+print(", ".join(f"{name} {installed[name]}" for name in wanted if name in installed))
 """
 ROWS = (500, 1000, 2000, 4000)
 Job = tuple[Callable[[], Any], Callable[[Any], dict[str, Any]]]
-"""The call that is timed, and what is to be told of its result afterwards."""
+"""The call that is timed, and a function that describes its result."""
 
 
 def main() -> None:
@@ -68,16 +68,16 @@ def main() -> None:
             parts[name](given, Path(scratch))
 
 
-# ---- one measurement in a process of its own ----
+# ---- one measurement in a separate process ----
 
 
 def measured(what: dict[str, Any]) -> dict[str, Any]:
     with contextlib.redirect_stdout(sys.stderr):  # NeuroX prints every sentence
-        call, tell = JOBS[what["job"]](what)
+        call, describe = JOBS[what["job"]](what)
         before, clock, work = peak(), time.perf_counter(), spent()
-        found = call()
+        result = call()
         seconds, work, added = time.perf_counter() - clock, spent() - work, peak() - before
-        return {"seconds": seconds, "work": work, "memory": added, **tell(found)}
+        return {"seconds": seconds, "work": work, "memory": added, **describe(result)}
 
 
 def spent() -> float:
@@ -100,7 +100,7 @@ def run(python: str, **what: object) -> dict[str, Any]:
 
 
 def by_turns(repeat: int, *jobs: tuple[str, dict[str, object]]) -> list[dict[str, Any]]:
-    """For each (python, job) the least time, work and memory of several rounds, and what it told."""
+    """For each (python, job): the smallest time, work and memory of several rounds, and its description."""
     rounds = [[run(python, **what) for python, what in jobs] for _ in range(repeat)]
     least = ("seconds", "work", "memory")
     return [each[-1] | {key: min(one[key] for one in each) for key in least} for each in zip(*rounds, strict=True)]
@@ -114,7 +114,7 @@ def python_with(module: str, given: argparse.Namespace) -> str | None:
             ).stdout.strip()
             print(f"\n{shown}")
             return python
-    print(f"\n{module}: left out, no --python has it")
+    print(f"\n{module}: skipped, no --python has it")
     return None
 
 
@@ -151,7 +151,7 @@ def extraction(given: argparse.Namespace, scratch: Path) -> None:
 
 
 def in_single_precision(encoder: Path, copy: Path) -> None:
-    """The built-in encoder's file is in half precision, which Closer Look widens and NeuroX would compute in."""
+    """Copy the encoder in float32: its file is float16, which Closer Look converts and NeuroX would compute in."""
     import torch  # noqa: PLC0415
     from transformers import AutoModel, AutoTokenizer  # noqa: PLC0415
 
@@ -170,15 +170,15 @@ def our_extraction(what: dict[str, Any]) -> Job:
 
     def extract(split: str) -> list[Any]:
         return closerlook.extract(
-            str(folder / ENCODER.name), "toy-pos", split=split, store=tempfile.mkdtemp(dir=folder)
+            str(folder / ENCODER.name), "toy-pos", splits=split, store=tempfile.mkdtemp(dir=folder)
         )
 
-    def tell(spaces: list[Any]) -> dict[str, Any]:
+    def describe(spaces: list[Any]) -> dict[str, Any]:
         np.save(folder / "ours.npy", np.stack([space.X for space in spaces]))
         return {"layers": len(spaces)}
 
     extract("test")
-    return lambda: extract("train"), tell
+    return lambda: extract("train"), describe
 
 
 def neurox_extraction(what: dict[str, Any]) -> Job:
@@ -193,13 +193,13 @@ def neurox_extraction(what: dict[str, Any]) -> Job:
         extract_representations(str(folder / ENCODER.name), str(folder / f"{split}.txt"), str(out), **options)
         return out
 
-    def tell(out: Path) -> dict[str, Any]:
+    def describe(out: Path) -> dict[str, Any]:
         with h5py.File(out) as file:
             np.save(folder / "theirs.npy", np.concatenate([file[str(at)] for at in range(len(file) - 1)], axis=1))
         return {}
 
     extract("test")
-    return lambda: extract("train"), tell
+    return lambda: extract("train"), describe
 
 
 # ---- a linear probe: NeuroX ----
@@ -224,9 +224,9 @@ def probe(given: argparse.Namespace, scratch: Path) -> None:
             (python, {"job": "neurox probe", "file": file}),
         )
         shape = f"{len(y):,} × {train[0].shape[1]}, {len(labels)} labels"
-        for seeds, mine in (("1 and 1", ours), ("5 and 1", five)):
+        for seeds, own in (("1 and 1", ours), ("5 and 1", five)):
             rows.append(
-                [f"{name} layer {layer}", shape, seeds, mine["accuracy"], theirs["accuracy"], *sides(mine, theirs)]
+                [f"{name} layer {layer}", shape, seeds, own["accuracy"], theirs["accuracy"], *sides(own, theirs)]
             )
     columns = ["space", "train", "networks", "accuracy", "NeuroX's", "seconds", "NeuroX", "work", "NeuroX's work"]
     table("A linear probe, each with its own defaults", [*columns, "ratio of work"], rows)
@@ -245,7 +245,7 @@ def our_probe(what: dict[str, Any]) -> Job:
     data = dict(np.load(what["file"]))
     train, test = (data["X"], data["y"]), (data["X_test"], data["y_test"])
     probe_grid((data["X"][:500], data["y"][:500]), test, sizes=[()], seeds=1)
-    return lambda: probe_grid(train, test, sizes=[()], seeds=what["seeds"]), lambda found: {"accuracy": found.mean}
+    return lambda: probe_grid(train, test, sizes=[()], seeds=what["seeds"]), lambda result: {"accuracy": result.mean}
 
 
 def neurox_probe(what: dict[str, Any]) -> Job:
@@ -274,14 +274,14 @@ def rsa(given: argparse.Namespace, scratch: Path) -> None:
     for n in (*ROWS, len(A)):
         file, chosen = str(scratch / "rsa.npz"), np.sort(order[:n])
         np.savez(file, A=A[chosen].astype(np.float64), B=B[chosen].astype(np.float64))
-        mine = (sys.executable, {"job": "our rsa", "file": file})
+        own = (sys.executable, {"job": "our rsa", "file": file})
         if python is None or n == len(A):
-            (ours,) = by_turns(1, mine)
+            (ours,) = by_turns(1, own)
             theirs_by_squares = f"{rows[-1][-1] * (n / ROWS[-1]) ** 2:,.0f} by n²" if python else ""
             blank = ["", ours["seconds"], "", ours["work"], "", ""]
             rows.append([f"{n:,}", ours["value"], *blank, ours["memory"], theirs_by_squares])
             continue
-        ours, theirs = by_turns(given.repeat, mine, (python, {"job": "rsatoolbox rsa", "file": file}))
+        ours, theirs = by_turns(given.repeat, own, (python, {"job": "rsatoolbox rsa", "file": file}))
         rows.append([f"{n:,}", ours["value"], theirs["value"], *sides(ours, theirs), ours["memory"], theirs["memory"]])
     columns = ["rows", "ours", "theirs", "seconds", "rsatoolbox", "work", "its work", "ratio of work", "MB", "its MB"]
     table(
@@ -341,11 +341,11 @@ def our_clusters(what: dict[str, Any]) -> Job:
     from closerlook.geometry import cluster, cluster_distances  # noqa: PLC0415
 
     X, y = np.load(what["file"]).values()
-    found = cluster(X, y)
+    clustering = cluster(X, y)
     if what["part"] == "clusters":
         return lambda: cluster(X, y), lambda result: {"value": result.n_clusters}
-    return lambda: cluster_distances(X, found), lambda result: {
-        "value": mean_distance(found.cluster_labels, result.between)
+    return lambda: cluster_distances(X, clustering), lambda result: {
+        "value": mean_distance(clustering.cluster_labels, result.between)
     }
 
 
@@ -383,14 +383,14 @@ def directprobe(what: dict[str, Any]) -> Job:
         return analyzer.Analyzer().convex2convex(DistanceQ(config, X, members, int(y.max()) + 1))[0]
 
     def call() -> Any:
-        found = cluster() if what["part"] == "clusters" else distances()
-        get_reusable_executor().shutdown(wait=True)  # only the work of processes that have ended is counted
-        return found
+        result = cluster() if what["part"] == "clusters" else distances()
+        get_reusable_executor().shutdown(wait=True)  # CPU time is counted only for processes that have ended
+        return result
 
-    def tell(found: Any) -> dict[str, Any]:
-        return {"value": len(found) if what["part"] == "clusters" else float(np.mean(found)), "solver": solver}
+    def describe(result: Any) -> dict[str, Any]:
+        return {"value": len(result) if what["part"] == "clusters" else float(np.mean(result)), "solver": solver}
 
-    return call, tell
+    return call, describe
 
 
 JOBS: dict[str, Callable[[dict[str, Any]], Job]] = {

@@ -1,13 +1,13 @@
-"""The grid of classifier probes: its time beside scikit-learn's MLPClassifier over the same grid, and its memory.
+"""Time of the grid of classifier probes, compared with scikit-learn's MLPClassifier on the same grid, and its memory.
 
-    closerlook extract --encoder FOLDER --task ps-role --task pos ... --split all --out VECTORS
+    closerlook extract --encoder FOLDER --task ps-role --task pos ... --splits all --out VECTORS
     python benchmarks/probe_grid.py TRAIN.npz TEST.npz              both over 16 sizes x 5 seeds, on all cores
     python benchmarks/probe_grid.py TRAIN.npz TEST.npz --memory     ours alone: seconds, peak memory of the process
     python benchmarks/probe_grid.py --folder VECTORS --encoder bert-small --device cuda
                                                                     all layers of five tasks, each task as one batch
 
-The peer has its default settings and standardised inputs. Eight of its 80 fits (or --fits) are timed, each width as
-often as the others at either place, as many fits at a time as there are cores and each on one; the time is scaled up.
+The peer has its default settings and standardised inputs. Eight of its 80 fits (or --fits) are timed, with each width
+equally often in either layer. One fit runs on each core at a time, and the total is scaled to 80 fits.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def load(path: Path) -> tuple[np.ndarray, np.ndarray]:
         return arrays["X"], arrays["labels"][y] if "labels" in arrays.files else y
 
 
-# ---- ours, in a process of its own ----
+# ---- ours, in a separate process ----
 
 
 def whole_grid(train: Path, test: Path, device: str) -> dict[str, object]:
@@ -74,11 +74,11 @@ def whole_grid(train: Path, test: Path, device: str) -> dict[str, object]:
 
     points, held_out = load(train), load(test)
     start = time.perf_counter()
-    found = probe_grid(points, held_out, device=device)
+    result = probe_grid(points, held_out, device=device)
     seconds = time.perf_counter() - start
-    sizes = {str(sizes): found.accuracy[at].tolist() for at, sizes in enumerate(found.sizes)}
-    shape = f"{found.n_train:,} × {found.d}, {len(found.labels)} labels"
-    return {"seconds": seconds, "memory": peak(), "accuracy": sizes, "chosen": found.mean, "shape": shape}
+    sizes = {str(sizes): result.accuracy[at].tolist() for at, sizes in enumerate(result.sizes)}
+    shape = f"{result.n_train:,} × {result.d}, {len(result.labels)} labels"
+    return {"seconds": seconds, "memory": peak(), "accuracy": sizes, "chosen": result.mean, "shape": shape}
 
 
 def peak() -> float:
@@ -99,7 +99,7 @@ def against_scikit_learn(train: Path, test: Path, device: str, fits: int) -> Non
     os.environ.update(ONE_EACH)
     jobs = [(train, test, SAMPLE[at % len(SAMPLE)], (at + at // len(SAMPLE)) % 5) for at in range(fits)]
     with ProcessPoolExecutor(WORKERS, mp_context=multiprocessing.get_context("spawn")) as pool:
-        list(pool.map(warm_up, range(2 * WORKERS)))  # the processes are there before the clock starts
+        list(pool.map(warm_up, range(2 * WORKERS)))  # start the processes before timing
         start = time.perf_counter()
         peer = list(pool.map(fit, jobs, chunksize=1))
         wall = time.perf_counter() - start
@@ -154,10 +154,10 @@ def whole_encoder(folder: Path, encoder: str, device: str) -> None:
         if not pairs:
             continue
         start = time.perf_counter()
-        found = probe_grids(pairs, device=device)
+        result = probe_grids(pairs, device=device)
         seconds = time.perf_counter() - start
-        accuracy = " ".join(f"{one.mean:.3f}" for one in found)
-        rows.append([task, f"{found[0].n_train:,} × {found[0].d}", len(pairs), 80 * len(pairs), seconds, accuracy])
+        accuracy = " ".join(f"{one.mean:.3f}" for one in result)
+        rows.append([task, f"{result[0].n_train:,} × {result[0].d}", len(pairs), 80 * len(pairs), seconds, accuracy])
     total = float(sum(row[4] for row in rows))
     rows.append(["all", "", sum(row[2] for row in rows), sum(row[3] for row in rows), total, ""])
     name = torch.cuda.get_device_name() if device.startswith("cuda") else device

@@ -1,9 +1,9 @@
-"""What the looks of GeometryCallback add to a training, and what snapshots add to `tune`.
+"""How much time GeometryCallback adds to a training, and snapshots to `tune`.
 
     python benchmarks/tuning.py [--encoder NAME] [--task NAME --data DIR] [--every 50] [--epochs 4] [--threads 1]
 
-A plain Trainer runs with the callback, whose own time is set against that of the steps; then `closerlook.tune`, with
-snapshots of the start and the end only, and on the `log` schedule.
+First a plain Trainer runs with the callback, whose time is compared with that of the steps. Then `closerlook.tune` runs
+with the first and the last snapshot only, and with the `log` schedule.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import argparse
 import os
 import tempfile
 import time
-from typing import Any
 
 import torch
 from transformers import PrinterCallback, Trainer, TrainingArguments
@@ -27,6 +26,17 @@ from closerlook.tuning.examples import Examples
 from closerlook.tuning.labeller import Labeller
 
 
+class Options(argparse.Namespace):
+    encoder: str
+    task: str
+    data: str | None
+    device: str
+    every: int
+    epochs: float
+    max_examples: int
+    threads: int
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--encoder", default="bert-tiny")
@@ -37,40 +47,42 @@ def main() -> None:
     parser.add_argument("--epochs", type=float, default=4)
     parser.add_argument("--max-examples", type=int, default=2000)
     parser.add_argument("--threads", type=int, default=1)
-    given = parser.parse_args()
-    torch.set_num_threads(given.threads)
+    options = parser.parse_args(namespace=Options())
+    torch.set_num_threads(options.threads)
     logging.set_verbosity_error()
-    task = closerlook.load_task(given.task, given.data)
-    print(f"{given.encoder} on {given.device}, {given.threads} threads; {task.name}")
-    looks(given, task)
-    snapshots(given, task)
+    task = closerlook.load_task(options.task, options.data)
+    print(f"{options.encoder} on {options.device}, {options.threads} threads; {task.name}")
+    measure_callback(options, task)
+    measure_snapshots(options, task)
 
 
-def looks(given: Any, task: Task) -> None:
-    """The callback, every so many steps, on all layers and on the last."""
+def measure_callback(options: Options, task: Task) -> None:
+    """Time the callback on the last layer and on all layers."""
     for layers in ("last", "all"):
         callback = GeometryCallback(
-            task, every=given.every, layers=layers, max_examples=given.max_examples, threads=given.threads
+            task, every=options.every, layers=layers, max_examples=options.max_examples, threads=options.threads
         )
-        seconds, steps = training(given, task, callback)
-        own = seconds - callback.seconds
-        each = callback.seconds / (2 + (steps - 1) // given.every)
-        print(f"layers {layers}: {steps} steps, {1000 * own / steps:.1f} ms each; a look takes {each:.2f} s,", end=" ")
-        share = each / (given.every * own / steps)
+        seconds, steps = run_training(options, task, callback)
+        training = seconds - callback.seconds
+        each = callback.seconds / (2 + (steps - 1) // options.every)
         print(
-            f"which adds {100 * share:.0f}% when taken every {given.every} steps, {share * given.every:.0f} steps' time"
+            f"layers {layers}: {steps} steps, {1000 * training / steps:.1f} ms each; a measurement takes {each:.2f} s,",
+            end=" ",
         )
+        share = each / (options.every * training / steps)
+        in_steps = share * options.every
+        print(f"which adds {100 * share:.0f}% if done every {options.every} steps, the time of {in_steps:.0f} steps")
 
 
-def training(given: Any, task: Task, callback: GeometryCallback) -> tuple[float, int]:
-    encoder = Encoder.load(given.encoder, device=given.device)
+def run_training(options: Options, task: Task, callback: GeometryCallback) -> tuple[float, int]:
+    encoder = Encoder.load(options.encoder, device=options.device)
     pool = choose_pool("auto", task.unit, has_cls=encoder.info.has_cls)
     examples = Examples(encoder, task.unit, task.split("train"), pool)
     callback.tokenizer = encoder.tokenizer
     with tempfile.TemporaryDirectory() as scratch:
         arguments = TrainingArguments(
             output_dir=scratch,
-            num_train_epochs=given.epochs,
+            num_train_epochs=options.epochs,
             per_device_train_batch_size=32,
             learning_rate=3e-4,
             save_strategy="no",
@@ -78,7 +90,7 @@ def training(given: Any, task: Task, callback: GeometryCallback) -> tuple[float,
             disable_tqdm=True,
             remove_unused_columns=False,
             dataloader_pin_memory=False,
-            use_cpu=given.device == "cpu",
+            use_cpu=options.device == "cpu",
         )
         model = Labeller(encoder, task)
         trainer = Trainer(model=model, args=arguments, train_dataset=examples, data_collator=examples.collate)
@@ -89,12 +101,16 @@ def training(given: Any, task: Task, callback: GeometryCallback) -> tuple[float,
         return time.perf_counter() - start, trainer.state.global_step
 
 
-def snapshots(given: Any, task: Task) -> None:
-    """`tune` with two snapshots, and with as many as `log` gives."""
+def measure_snapshots(options: Options, task: Task) -> None:
+    """Time `tune` with two snapshots, and with those of the `log` schedule."""
     for schedule in (2, "log"):
         with tempfile.TemporaryDirectory() as store:
-            run = tune(given.encoder, task, epochs=given.epochs, snapshots=schedule, store=store, device=given.device)
-            size = sum(os.path.getsize(os.path.join(at, file)) for at, _, files in os.walk(store) for file in files)
+            run = tune(
+                options.encoder, task, epochs=options.epochs, snapshots=schedule, store=store, device=options.device
+            )
+            size = sum(
+                os.path.getsize(os.path.join(folder, file)) for folder, _, files in os.walk(store) for file in files
+            )
         print(f"tune, {len(run.snapshots)} snapshots: {run.seconds:.1f} s, {size / 1e6:.0f} MB in the store")
 
 

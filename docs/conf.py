@@ -1,7 +1,7 @@
-"""How Sphinx builds the site: `make docs`."""
+"""Configuration of Sphinx, which builds the documentation site: `make docs`."""
 
 import inspect
-from typing import Any
+from collections.abc import Callable
 
 from sphinx.application import Sphinx
 
@@ -13,9 +13,9 @@ html_title = f"{project} {release}"
 
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 exclude_patterns = ["results"]
-suppress_warnings = ["ref.python"]  # `Space` is found under two names, closerlook.Space and that of its module
+suppress_warnings = ["ref.python"]  # `Space` has two names: closerlook.Space and the one in its module
 
-html_theme = "furo"  # fetches nothing: fonts are the system's
+html_theme = "furo"  # loads nothing from the network: it uses system fonts
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_copy_source = False
@@ -30,8 +30,8 @@ autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True}
 
 
-class Written:
-    """An annotation as the source has it."""
+class SourceAnnotation:
+    """An annotation that prints as its source text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -40,27 +40,31 @@ class Written:
         return self.text
 
 
-def as_written(_: Sphinx, what: str, name: str, obj: Any, *more: Any) -> tuple[str | None, str | None]:
-    """A signature with `ArrayLike` and `Clustering` where autodoc would give all that these stand for."""
-    _, signature, returns = more
+def short_signature(
+    _: Sphinx, what: str, name: str, documented: Callable[..., object], *details: object
+) -> tuple[object, object]:
+    """A signature with type aliases such as `ArrayLike`, which autodoc would replace by their long definitions."""
+    _, signature, returns = details
     if not signature or what not in {"class", "function", "method"}:
         return signature, returns
-    found = inspect.signature(obj)
+    written = inspect.signature(documented)
     parameters = [
-        one.replace(annotation=Written(one.annotation)) if isinstance(one.annotation, str) else one
-        for one in found.parameters.values()
-        if one.name not in {"self", "cls"}
+        parameter.replace(annotation=SourceAnnotation(parameter.annotation))
+        if isinstance(parameter.annotation, str)
+        else parameter
+        for parameter in written.parameters.values()
+        if parameter.name not in {"self", "cls"}
     ]
-    gives = found.return_annotation if isinstance(found.return_annotation, str) and what != "class" else None
-    return str(inspect.Signature(parameters)), gives
+    has_return_text = isinstance(written.return_annotation, str) and what != "class"
+    return str(inspect.Signature(parameters)), written.return_annotation if has_return_text else None
 
 
-def leave_out(_: Sphinx, what: str, name: str, *more: Any) -> bool | None:
-    """What scikit-learn adds to its estimators is described in its own manual."""
+def skip_inherited(_: Sphinx, what: str, name: str, *details: object) -> bool | None:
+    """Skip the method that scikit-learn adds to its estimators: its own manual describes it."""
     return True if name == "set_score_request" else None
 
 
 def setup(app: Sphinx) -> None:
-    """Have both of these asked."""
-    app.connect("autodoc-process-signature", as_written)
-    app.connect("autodoc-skip-member", leave_out)
+    """Register both functions with Sphinx."""
+    app.connect("autodoc-process-signature", short_signature)
+    app.connect("autodoc-skip-member", skip_inherited)

@@ -1,6 +1,11 @@
-"""The house keeps its shape: dependencies point down, the core sees no torch, the public face stays small."""
+"""Structure of the package: dependencies point down, the core does not import torch, public names are listed.
+
+`python -m tests.test_architecture` rewrites the list of public names in docs/api/index.md.
+"""
 
 import ast
+import inspect
+import re
 from pathlib import Path
 
 import pytest
@@ -17,7 +22,7 @@ LEVELS = [
     {"report"},
     {"cli", "__init__", "__main__"},
 ]
-"""From the ground up; a part may import from its own folder and from levels below."""
+"""From the lowest level up; a package may import from itself and from lower levels."""
 
 TORCH_FREE = [*ROOT.glob("tasks/**/*.py"), *ROOT.glob("geometry/*.py"), *ROOT.glob("cli/*.py"), ROOT / "errors.py"]
 TORCH_FREE += [ROOT / "encoders" / "source.py"]
@@ -26,7 +31,7 @@ TORCH_FREE += [
 ]
 TORCH_FREE += [
     ROOT / "representations" / f"{name}.py"
-    for name in ("space", "files", "directprobe", "points", "distances", "store", "draft", "extract")
+    for name in ("space", "files", "directprobe", "points", "distances", "store", "writer", "extract")
 ]
 TORCH_FREE += [
     ROOT / "tuning" / f"{name}.py"
@@ -37,7 +42,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 
 
 def imports(file: Path, *, lazy: bool) -> set[str]:
-    """The modules a file imports; with `lazy`, also those that it imports inside functions or for type checks only."""
+    """The modules a file imports; with `lazy`, also those imported inside functions or for type checking only."""
     tree = ast.parse(file.read_text())
     nodes = ast.walk(tree) if lazy else iter(tree.body)
     found: set[str] = set()
@@ -64,7 +69,7 @@ def test_dependencies_point_down(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", TORCH_FREE, ids=lambda file: str(file.relative_to(ROOT)))
-def test_what_a_store_hit_needs_imports_no_torch(file: Path) -> None:
+def test_modules_that_read_stored_vectors_do_not_import_torch(file: Path) -> None:
     heavy = {"torch", "transformers", "datasets", "huggingface_hub", "peft"}
     modules = {name.split(".")[0] for name in imports(file, lazy=False)}
     assert not modules & heavy
@@ -78,7 +83,7 @@ TORCH_MODULES = {
 }
 
 
-def test_modules_that_need_torch_are_these() -> None:
+def test_only_these_modules_import_torch() -> None:
     assert {
         "closerlook.encoders.alignment",
         "closerlook.encoders.encoder",
@@ -91,7 +96,7 @@ def test_modules_that_need_torch_are_these() -> None:
     } == TORCH_MODULES
 
 
-def test_tasks_and_encoders_do_not_know_each_other() -> None:
+def test_tasks_and_encoders_do_not_import_each_other() -> None:
     for file in FILES:
         names = imports(file, lazy=True)
         if part(file) == "tasks":
@@ -100,10 +105,35 @@ def test_tasks_and_encoders_do_not_know_each_other() -> None:
             assert not any(name.startswith("closerlook.tasks") for name in names)
 
 
-def test_the_public_face_is_small_and_every_name_is_there() -> None:
-    assert len(closerlook.__all__) <= 15
+def test_every_public_name_can_be_imported() -> None:
     for name in closerlook.__all__:
         assert getattr(closerlook, name) is not None
     assert dir(closerlook) == sorted(closerlook.__all__)
     with pytest.raises(AttributeError, match="module 'closerlook' has no attribute 'nothing'"):
         _ = closerlook.nothing  # type: ignore[attr-defined]
+
+
+API = ROOT.parents[1] / "docs" / "api" / "index.md"
+TABLE = re.compile(r"(?<=<!-- public names -->\n).*?(?=<!-- end -->)", re.DOTALL)
+
+
+def public_names() -> str:
+    """A Markdown table of the public names, each with the first line of its docstring."""
+    lines = ["", "| name | |", "|---|---|"]
+    for name in closerlook.__all__:
+        if name != "__version__":
+            text = inspect.getdoc(getattr(closerlook, name))
+            assert text, f"{name} has no docstring"
+            first = text.splitlines()[0].replace("|", "\\|")
+            lines.append(f"| `{name}` | {first} |")
+    return "\n".join([*lines, "", ""])
+
+
+def test_the_documented_list_of_public_names_is_up_to_date() -> None:
+    listed = TABLE.search(API.read_text(encoding="utf-8"))
+    assert listed is not None
+    assert listed[0] == public_names(), "run python -m tests.test_architecture"
+
+
+if __name__ == "__main__":
+    API.write_text(TABLE.sub(lambda _: public_names(), API.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The C kernels are compiled by whatever compiler there is, and only when their sources changed."""
+"""The C kernels are compiled with the compiler that the machine has, and only when their sources changed."""
 
 import ctypes
 import importlib.util
@@ -22,14 +22,14 @@ def test_the_library_loads() -> None:
     assert ctypes.CDLL(str(NATIVE / NAME))
 
 
-def test_the_compiler_named_by_cc_comes_first_and_may_have_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_compiler_in_cc_has_priority_and_may_have_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", f"'{sys.executable}' -m 'my compiler'")
     assert find_compiler() == [sys.executable, "-m", "my compiler"]
 
 
-def test_a_cc_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cc_that_does_not_exist_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", "no-such-cc -m64")
-    with pytest.raises(SystemExit, match="CC is 'no-such-cc -m64', but there is no such program; correct or unset"):
+    with pytest.raises(SystemExit, match="CC is 'no-such-cc -m64', but no such program exists; correct or unset"):
         find_compiler()
 
 
@@ -42,7 +42,7 @@ def test_no_compiler_is_an_error_that_says_what_to_install() -> None:
 
 
 @pytest.mark.usefixtures("bare_machine")
-def test_a_compiler_that_does_not_work_is_passed_over(tmp_path: Path) -> None:
+def test_a_compiler_that_does_not_work_is_skipped(tmp_path: Path) -> None:
     for name, program in {"cc": "false", "gcc": "true"}.items():
         (tmp_path / name).symlink_to(str(shutil.which(program, path=os.defpath)))
     assert find_compiler() == ["gcc"]

@@ -9,15 +9,18 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from closerlook.errors import CloserLookError
+from closerlook.errors import CloserLookError, InputError
 from closerlook.version import __version__
 
 if TYPE_CHECKING:
     from closerlook.encoders.encoder import Encoder
-    from closerlook.geometry import cluster
+    from closerlook.geometry import cluster, cluster_distances, label_distances, spatial_similarity
+    from closerlook.probes.classifier import ClassifierProbe
     from closerlook.probes.direct import DirectProbe
+    from closerlook.probes.grid import probe_grid
+    from closerlook.report import write_report
     from closerlook.representations.extract import extract
     from closerlook.representations.space import Space
     from closerlook.representations.store import Store
@@ -28,47 +31,67 @@ if TYPE_CHECKING:
     from closerlook.tasks.readers import read_task
     from closerlook.tasks.task import Task
     from closerlook.tuning import tune
+    from closerlook.tuning.callback import GeometryCallback
+    from closerlook.tuning.settings import TuningSettings
 
 __all__ = [
+    "ClassifierProbe",
     "CloserLookError",
     "DirectProbe",
     "Encoder",
+    "GeometryCallback",
+    "InputError",
     "Space",
     "Store",
     "Task",
+    "TuningSettings",
     "__version__",
     "cluster",
+    "cluster_distances",
     "extract",
+    "label_distances",
     "list_tasks",
     "load_results",
     "load_task",
+    "probe_grid",
     "read_task",
     "run_study",
+    "spatial_similarity",
     "tune",
+    "write_report",
 ]
 
-_HOME = {
+_MODULES = {
+    "ClassifierProbe": "probes.classifier",
     "DirectProbe": "probes.direct",
     "Encoder": "encoders.encoder",
+    "GeometryCallback": "tuning.callback",
     "Space": "representations.space",
     "Store": "representations.store",
     "Task": "tasks.task",
+    "TuningSettings": "tuning.settings",
     "cluster": "geometry",
+    "cluster_distances": "geometry",
     "extract": "representations.extract",
+    "label_distances": "geometry",
     "list_tasks": "tasks.catalogue",
     "load_results": "study.results",
     "load_task": "tasks",
+    "probe_grid": "probes.grid",
     "read_task": "tasks.readers",
     "run_study": "study.study",
+    "spatial_similarity": "geometry",
     "tune": "tuning",
+    "write_report": "report",
 }
+"""The module of each public name that is imported when it is first used."""
 
 
-def __getattr__(name: str) -> Any:
-    """A public name, imported when first asked for: `import closerlook` stays instant and never loads torch."""
-    if name not in _HOME:
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used, so that `import closerlook` is fast and does not load torch."""
+    if name not in _MODULES:
         raise AttributeError(f"module 'closerlook' has no attribute {name!r}")
-    return getattr(import_module(f"closerlook.{_HOME[name]}"), name)
+    return getattr(import_module(f"closerlook.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""`python -m closerlook` is `closerlook`."""
+"""`python -m closerlook` runs the command line."""
 
 from closerlook.cli import main
 

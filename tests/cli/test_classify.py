@@ -100,7 +100,7 @@ def test_the_tables_say_the_same(files: tuple[Path, Path], capsys: Capsys) -> No
     assert rows["train"] == ["90 × 2, 3 labels"]
     assert rows["test accuracy"] == [f"{found['accuracy']:.4f} ± {found['sd']:.4f} over 2 seeds"]
     assert rows["macro-F1"] == [f"{found['macro_f1']:.4f} ± {found['macro_f1_sd']:.4f}"]
-    assert rows["majority"][0].startswith("0.3333, by always saying")
+    assert rows["majority"][0].startswith("0.3333, for always predicting")
     control = found["control"]
     assert rows["selectivity"][0].startswith(f"{control['selectivity']:.4f} ± {control['sd']:.4f}: task ")
     assert rows["description length"][0].startswith(f"{found['description_length']['bits']:,.0f} ±")
@@ -110,7 +110,7 @@ def test_the_tables_say_the_same(files: tuple[Path, Path], capsys: Capsys) -> No
     labels = [line.split("│")[1:-1] for line in out.splitlines() if line.startswith("│ x")]
     assert [cell.strip() for cell in labels[0]] == ["x", "30", "10", f"{found['by_label'][0]['accuracy']:.4f}"]
     said = [line.split()[0] for line in err.splitlines()]
-    assert [word for word in said if not word.endswith(":")] == ["training", "control", "code", "done"]
+    assert [word for word in said if not word.endswith(":")] == ["training", "control", "description", "done"]
 
 
 def test_the_largest_confusions_come_first(tmp_path: Path, capsys: Capsys) -> None:
@@ -120,8 +120,8 @@ def test_the_largest_confusions_come_first(tmp_path: Path, capsys: Capsys) -> No
     linear = ("--sizes", "linear", "--learning-rate", 0.1, "--max-rounds", 2)
     found = answer(capsys, "classify", file, *linear, "--seeds", 2)
     assert found["confusions"] == [
-        {"label": "a", "taken_for": "b", "points": 4.0, "share": pytest.approx(4 / 7)},
-        {"label": "b", "taken_for": "a", "points": 2.0, "share": 0.25},
+        {"label": "a", "predicted": "b", "points": 4.0, "share": pytest.approx(4 / 7)},
+        {"label": "b", "predicted": "a", "points": 2.0, "share": 0.25},
     ]
     out, _ = run(capsys, "classify", file, *linear, "--seeds", 1)
     assert "│ a     │ b         │         4.0 │             0.5714 │" in out
@@ -147,13 +147,13 @@ def test_saved_spaces_bring_words_and_a_description(tmp_path: Path, capsys: Caps
     assert found["title"] == "bert-tiny · toy/train · layer 2 · mean"
     assert found["provenance"]["layer"] == 2
     assert found["control"]["known_types"] == 1.0
-    assert "take care: layer is 2 in" in err
-    assert "random labels of 10 word types, 2 times" in err
+    assert "warning: layer is 2 in" in err
+    assert "random labels of 10 words, 2 times" in err
 
 
-def test_without_points_to_predict_it_is_refused(files: tuple[Path, Path], capsys: Capsys) -> None:
+def test_a_file_without_test_points_is_refused(files: tuple[Path, Path], capsys: Capsys) -> None:
     assert_refused(
-        capsys, "train.npz has no points to predict; add --test FILE, or X_test and y_test to it", "classify", files[0]
+        capsys, "train.npz has no test points; pass --test FILE, or add X_test and y_test to it", "classify", files[0]
     )
 
 
@@ -161,7 +161,7 @@ def test_a_control_task_needs_the_words_of_both_sides(tmp_path: Path, capsys: Ca
     with_words = blobs()
     plain = {name: with_words[name] for name in ("X", "y")}
     one, other = saved(tmp_path / "with.npz", **with_words), saved(tmp_path / "plain.npz", **plain)
-    message = "plain.npz does not say which word each row is; --control needs an array of strings `words`"
+    message = "plain.npz has no words for its rows; --control needs an array of strings `words`"
     assert_refused(capsys, message, "classify", other, "--test", one, "--control")
     assert_refused(capsys, message, "classify", one, "--test", other, "--control")
     inside = saved(tmp_path / "both.npz", **with_words, X_test=plain["X"], y_test=plain["y"])
@@ -171,7 +171,7 @@ def test_a_control_task_needs_the_words_of_both_sides(tmp_path: Path, capsys: Ca
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--sizes", "big"), "sizes 'big' arrived; expected grid, or such as '32,64;128;linear'"),
+        (("--sizes", "big"), "sizes 'big' arrived; expected grid, or widths such as '32,64;128;linear'"),
         (("--sizes", ""), "sizes '' arrived; expected grid"),
         (("--sizes", "0"), "sizes [(0,)] arrived; expected widths of hidden layers"),
         (("--seeds", 0), "Invalid value for '--seeds'"),
@@ -203,17 +203,6 @@ def test_sizes_are_written_with_semicolons() -> None:
     assert parse_sizes("linear;grid") == ((), *GRID)
     with pytest.raises(InputError, match="sizes '32;' arrived"):
         parse_sizes("32;")
-
-
-def test_interrupting_says_that_nothing_was_kept(
-    files: tuple[Path, Path], capsys: Capsys, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("closerlook.probes.probe_grid", interrupted)
-    _, err = run(capsys, "classify", files[0], "--test", files[1], code=130)
-    assert err.splitlines()[-1] == "closerlook: interrupted; nothing was kept"
 
 
 def test_progress_is_a_bar_with_the_time_left(files: tuple[Path, Path]) -> None:

@@ -1,4 +1,4 @@
-"""`closerlook compare` on points, and on distances that `closerlook probe --json` wrote."""
+"""`closerlook compare` on points, and on distances written by `closerlook probe --json`."""
 
 from pathlib import Path
 
@@ -30,11 +30,11 @@ def test_the_similarity_is_that_of_the_library(tmp_path: Path, capsys: Capsys) -
     assert (found["separable"], found["n_labels"], found["a"]["title"], found["seed"]) == (True, 5, "a.npz", 7)
 
 
-def test_a_space_and_itself_are_alike(tmp_path: Path, capsys: Capsys) -> None:
+def test_a_space_compared_with_itself_has_similarity_one(tmp_path: Path, capsys: Capsys) -> None:
     file = saved(tmp_path / "a.npz", *separable(0))
     out, err = run(capsys, "compare", file, file)
     assert "1.0000 (95% interval 1.0000 to 1.0000)" in out
-    assert "all 119 relabellings" in out
+    assert "all 119 permutations" in out
     assert "both" in out
     assert [line.split()[0] for line in err.splitlines()] == ["clustering", "distances"] * 2
 
@@ -52,7 +52,7 @@ def test_labels_are_matched_by_name_and_the_rest_is_listed(tmp_path: Path, capsy
     assert "only in B" in run(capsys, "compare", tmp_path / "a.npz", tmp_path / "b.npz")[0]
 
 
-def test_distances_that_probe_wrote_serve_as_well(tmp_path: Path, capsys: Capsys) -> None:
+def test_distances_written_by_probe_can_be_compared(tmp_path: Path, capsys: Capsys) -> None:
     files = [saved(tmp_path / f"{seed}.npz", *separable(seed)) for seed in (0, 1)]
     for file in files:
         file.with_suffix(".json").write_text(run(capsys, "probe", file, "--json")[0])
@@ -81,11 +81,11 @@ def test_a_space_that_is_not_separable_is_marked(tmp_path: Path, capsys: Capsys)
     assert "not both: the paper defines" in run(capsys, "compare", file, tmp_path / "b.npz")[0]
 
 
-def test_distances_measured_in_other_ways_are_pointed_out(tmp_path: Path, capsys: Capsys) -> None:
+def test_distances_with_different_settings_are_pointed_out(tmp_path: Path, capsys: Capsys) -> None:
     file = saved(tmp_path / "a.npz", *separable(0))
     (tmp_path / "a.json").write_text(run(capsys, "probe", file, "--json", "--statistic", "min")[0])
     _, err = run(capsys, "compare", tmp_path / "a.json", file)
-    assert "take care: statistic is min in a.npz, and mean in a.npz" in err
+    assert "warning: statistic is min in a.npz, but mean in a.npz" in err
 
 
 def test_permutations_and_resamples_may_be_skipped(tmp_path: Path, capsys: Capsys) -> None:
@@ -127,7 +127,7 @@ def test_spaces_with_fewer_than_three_labels_in_common_are_refused_before_any_wo
     ("options", "message"),
     [
         (("--permutations", -1), "Invalid value for '--permutations'"),
-        (("--confidence", 1), "confidence is 1.0; expected a share between 0 and 1"),
+        (("--confidence", 1), "confidence is 1.0; expected a number between 0 and 1"),
         (("--statistic", "sum"), "statistic 'sum' is unknown"),
         (("--seed", -1), "Invalid value for '--seed'"),
     ],

@@ -1,11 +1,11 @@
-"""`closerlook describe` on one space, and on two side by side."""
+"""`closerlook describe` on one space, and on two spaces."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from closerlook.cli.describe import ALIKE, MEANINGS
+from closerlook.cli.describe import meaning
 from closerlook.geometry import (
     cluster,
     cluster_distances,
@@ -15,9 +15,11 @@ from closerlook.geometry import (
     separability,
     spatial_similarity,
 )
+from closerlook.study.registry import measure
 from tests.cli.console import answer, assert_refused, run, saved
 
 Capsys = pytest.CaptureFixture[str]
+POINT_SIMILARITIES = ("cka", "procrustes", "rsa", "neighbours")
 NAMES = np.array(["p", "q", "r", "s"])
 
 
@@ -38,19 +40,24 @@ def test_the_panel_is_that_of_the_library(tmp_path: Path, capsys: Capsys) -> Non
     assert "against" not in found
 
 
-def test_every_value_is_shown_with_what_it_says(tmp_path: Path, capsys: Capsys) -> None:
+def test_every_value_is_shown_with_its_meaning_from_the_registry(tmp_path: Path, capsys: Capsys) -> None:
     X, y = points()
     out, err = run(capsys, "describe", saved(tmp_path / "a.npz", X, y))
     flat = describe_space(X, y).flat()
-    assert list(MEANINGS) == list(flat)
-    lines = {line.split("│")[1].strip(): line for line in out.splitlines() if "│" in line}
-    for name, meaning in MEANINGS.items():
-        assert f" {flat[name]:.4g} " in lines[name]
-        assert meaning in lines[name]
+    rows: list[list[str]] = []
+    for line in (line for line in out.splitlines() if line.startswith("│")):
+        cells = [cell.strip() for cell in line.split("│")[1:-1]]
+        if cells[0]:
+            rows.append(cells)
+        else:  # the meaning goes on in the next line
+            rows[-1][2] += f" {cells[2]}"
+    shown = {name: (value, text) for name, value, text in rows}
+    assert {name: shown[name] for name in flat} == {name: (f"{flat[name]:.4g}", meaning(name)) for name in flat}
+    assert meaning("neighbours") == measure("shared_neighbours").meaning
     assert [line.split()[0] for line in err.splitlines()] == ["clustering", "panel", "done"]
 
 
-def test_shuffled_labels_stand_beside(tmp_path: Path, capsys: Capsys) -> None:
+def test_shuffled_labels_are_shown_as_the_null(tmp_path: Path, capsys: Capsys) -> None:
     X, y = points()
     file = saved(tmp_path / "a.npz", X, y)
     expected = separability(X, y, shuffles=5, seed=3)
@@ -66,41 +73,43 @@ def test_two_spaces_of_the_same_rows(tmp_path: Path, capsys: Capsys) -> None:
     expected = spatial_similarity(*tables, permutations=9999, seed=0)
     found = answer(capsys, "describe", files[0], "--against", files[1])
     assert found["against"]["panel"] == pytest.approx(describe_space(B, y).flat())
-    assert found["alikeness"] == pytest.approx(compare_points(A, B).to_dict())
+    assert found["point_similarity"] == pytest.approx(compare_points(A, B).to_dict())
     assert found["similarity"] == expected.to_dict()
     out, err = run(capsys, "describe", files[0], "--against", files[1])
     assert "A: a.npz; B: b.npz" in out
-    assert all(name in out for name in (*MEANINGS, *ALIKE, "spatial similarity"))
-    assert f"all 23 relabellings give {expected.null_mean:.3g} ± {expected.null_deviation:.3g}" in out
+    assert all(name in out for name in (*describe_space(A, y).flat(), *POINT_SIMILARITIES, "spatial similarity"))
+    assert f"similarity under all 23 permutations: {expected.null_mean:.3g} ± {expected.null_deviation:.3g}" in out
     assert [line.split()[0] for line in err.splitlines()] == [
         *("clustering", "panel") * 2,
-        *("alikeness", "distances", "distances", "done"),
+        *("comparing", "distances", "distances", "done"),
     ]
 
 
-def test_a_space_and_its_turned_copy_are_alike(tmp_path: Path, capsys: Capsys) -> None:
+def test_a_space_and_its_rotated_copy_have_similarity_one(tmp_path: Path, capsys: Capsys) -> None:
     X, y = points()
     files = saved(tmp_path / "a.npz", X, y), saved(tmp_path / "b.npz", 3 * X[:, ::-1] + 1, y)
     found = answer(capsys, "describe", files[0], "--against", files[1])
-    assert [found["alikeness"][name] for name in ALIKE] == pytest.approx([1, 1, 1, 1], abs=1e-6)
+    assert [found["point_similarity"][name] for name in POINT_SIMILARITIES] == pytest.approx([1, 1, 1, 1], abs=1e-6)
     assert found["similarity"]["pearson"] == pytest.approx(1)
 
 
-def test_other_rows_leave_alikeness_out(tmp_path: Path, capsys: Capsys) -> None:
+def test_different_rows_have_no_point_similarity(tmp_path: Path, capsys: Capsys) -> None:
     X, y = points()
     a = saved(tmp_path / "a.npz", X, y)
     for b in (saved(tmp_path / "b.npz", X[1:], y[1:]), saved(tmp_path / "c.npz", X[::-1], y[::-1])):
         found = answer(capsys, "describe", a, "--against", b)
-        assert found["alikeness"] is None
+        assert found["point_similarity"] is None
         assert found["similarity"]["n_labels"] == 4
-        assert "no alikeness of rows" in run(capsys, "describe", a, "--against", b)[1]
+        assert (
+            "no point similarity: the two spaces have different rows" in run(capsys, "describe", a, "--against", b)[1]
+        )
 
 
-def test_two_labels_leave_the_similarity_out(tmp_path: Path, capsys: Capsys) -> None:
+def test_two_labels_have_no_spatial_similarity(tmp_path: Path, capsys: Capsys) -> None:
     X, y = points(labels=2)
     file = saved(tmp_path / "a.npz", X, y)
     found = answer(capsys, "describe", file, "--against", file)
-    assert (found["similarity"], found["alikeness"]["n"]) == (None, 16)
+    assert (found["similarity"], found["point_similarity"]["n"]) == (None, 16)
     _, err = run(capsys, "describe", file, "--against", file)
     assert "no spatial similarity: 2 labels in common, expected at least 3" in err
 
@@ -144,26 +153,28 @@ def test_a_file_without_labels_is_refused_as_by_probe(tmp_path: Path, capsys: Ca
     assert by_probe == by_describe
 
 
-def test_small_clusters_that_are_left_out_cost_the_similarity_only(tmp_path: Path, capsys: Capsys) -> None:
+def test_excluded_small_clusters_prevent_only_the_spatial_similarity(tmp_path: Path, capsys: Capsys) -> None:
     X, y = points()
     files = saved(tmp_path / "a.npz", X, y), saved(tmp_path / "b.npz", X + 1, y)
     found = answer(capsys, "describe", files[0], "--against", files[1], "--min-points", 9)
-    assert (found["similarity"], found["alikeness"]["n"]) == (None, 32)
+    assert (found["similarity"], found["point_similarity"]["n"]) == (None, 32)
     _, err = run(capsys, "describe", files[0], "--against", files[1], "--min-points", 9)
     assert (
         "no spatial similarity: 0 labels have distances in both, expected at least 3; clusters of fewer than 9" in err
     )
 
 
-def test_rows_of_other_words_are_not_compared(tmp_path: Path, capsys: Capsys) -> None:
+def test_rows_with_different_words_are_not_compared(tmp_path: Path, capsys: Capsys) -> None:
     X, y = points()
     files = []
     for name in "ab":
         np.savez(tmp_path / f"{name}.npz", X=X, y=y, words=np.array([f"{name}{at}" for at in range(len(y))]))
         files.append(tmp_path / f"{name}.npz")
     _, err = run(capsys, "describe", files[0], "--against", files[1])
-    assert "no alikeness of rows: the words behind the rows of the two are not the same" in err
-    assert answer(capsys, "describe", files[0], "--against", files[0])["alikeness"]["procrustes"] == pytest.approx(1)
+    assert "no point similarity: the rows of the two spaces have different words" in err
+    assert answer(capsys, "describe", files[0], "--against", files[0])["point_similarity"][
+        "procrustes"
+    ] == pytest.approx(1)
 
 
 def test_a_name_in_brackets_is_shown_as_it_is(tmp_path: Path, capsys: Capsys) -> None:

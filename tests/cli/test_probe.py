@@ -31,7 +31,7 @@ def test_points_on_a_line_worked_by_hand(tmp_path: Path, capsys: Capsys) -> None
     assert (found["n_conflicts"], found["n_undecided"]) == (0, 0)
     assert found["assignments"] == [0, 0, 1, 2, 2]
     assert found["cluster_labels"] == ["a", "b", "a"]
-    assert found["audit"] == {"clean": True, "apart": 2, "conflicting": 0, "blocked": 1, "problems": []}
+    assert found["audit"] == {"clean": True, "separable": 2, "conflicting": 0, "blocked": 1, "problems": []}
     assert found["radius"] == pytest.approx(2**0.5)
     assert (found["tau"], found["seconds"] > 0, found["test_accuracy"]) == (1e-6, True, None)
     table = found["label_distances"]
@@ -39,9 +39,9 @@ def test_points_on_a_line_worked_by_hand(tmp_path: Path, capsys: Capsys) -> None
     np.testing.assert_allclose(table["values"], [[0, 1], [1, 0]], rtol=1e-5)
     assert table["lower"][0][1] <= 1 <= table["upper"][0][1]
     assert found["minimum_distances"] == pytest.approx({"a": 1, "b": 1}, rel=1e-5)
-    assert found["inside"] == {"mean": [1, 0, 1], "maximum": [1, 0, 1]}
-    (blocker,) = found["blockers"]
-    assert (blocker["clusters"], blocker["blocker_label"], blocker["blocker_rows"]) == ([0, 2], "b", [2])
+    assert found["within_clusters"] == {"mean": [1, 0, 1], "maximum": [1, 0, 1]}
+    (merge,) = found["blocked_merges"]
+    assert (merge["clusters"], merge["blocking_label"], merge["blocking_rows"]) == ([0, 2], "b", [2])
     assert found["settings"] == {"tau": 1e-6, "min_points": 1, "statistic": "mean", "threads": None}
 
 
@@ -49,8 +49,8 @@ def test_the_tables_say_the_same(tmp_path: Path, capsys: Capsys) -> None:
     out, err = run(capsys, "probe", saved(tmp_path / "points.npz", X=LINE, y=LINE_LABELS), "--audit")
     rows = {cells[0]: cells[1:] for line in out.splitlines() if (cells := [c.strip() for c in line.split("│")[1:-1]])}
     assert rows["clusters"] == ["3"]
-    assert rows["linear"] == ["no"]
-    assert rows["audit"] == ["clean: pairs 2 apart, 0 in conflict, 1 blocked"]
+    assert rows["linearly separable"] == ["no"]
+    assert rows["audit"] == ["no problems; pairs of clusters: 2 separable, 0 in conflict, 1 blocked merges"]
     assert rows["settings"] == ["tau 1e-06, min points 1, statistic mean"]
     assert "0 (2) and 2 (2)" in out
     assert "b: cluster 1 (1)" in out
@@ -64,7 +64,7 @@ def test_the_clusters_are_those_of_the_library(tmp_path: Path, capsys: Capsys) -
     X, y = blobs()
     found = answer(capsys, "probe", saved(tmp_path / "points.npz", X=X, y=y), "--threads", 1)
     assert found["assignments"] == cluster(X, y).assignments.tolist()
-    assert 1 < len(found["blockers"]) <= 10
+    assert 1 < len(found["blocked_merges"]) <= 10
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_held_out_points_in_the_same_file_are_predicted(tmp_path: Path, capsys: 
     assert found["majority_accuracy"] == 0.25
     assert found["test"]["unseen"] == {"new": 1}
     assert "1 test points have labels that no training point has, and count as wrong: new (1)" in err
-    assert "0.5000 (2 of 4); always a: 0.2500" in run(capsys, "probe", file)[0]
+    assert "0.5000 (2 of 4); majority label a: 0.2500" in run(capsys, "probe", file)[0]
 
 
 def test_train_and_test_agree_on_labels_by_name(tmp_path: Path, capsys: Capsys) -> None:
@@ -123,7 +123,7 @@ def test_a_saved_space_shows_its_description(tmp_path: Path, capsys: Capsys) -> 
     assert found["title"] == "bert-tiny · toy/train · layer 2 · mean"
     assert found["provenance"]["layer"] == 2
     _, err = run(capsys, "probe", tmp_path / "train.npz", "--test", tmp_path / "other.npz")
-    assert "take care: layer is 2 in bert-tiny · toy/train · layer 2 · mean, and 1 in" in err
+    assert "warning: layer is 2 in bert-tiny · toy/train · layer 2 · mean, but 1 in" in err
 
 
 def directprobe_folder(folder: Path, layers: tuple[int, ...]) -> Path:
@@ -142,7 +142,7 @@ def test_a_directprobe_folder_brings_its_test_split_along(tmp_path: Path, capsys
 
 def test_one_layer_of_a_directprobe_folder_is_named_by_its_file(tmp_path: Path, capsys: Capsys) -> None:
     folder = directprobe_folder(tmp_path / "folder", (0, 3))
-    assert_refused(capsys, "embeddings/layers/train/0.txt, embeddings/layers/train/3.txt); say which", "probe", folder)
+    assert_refused(capsys, "embeddings/layers/train/0.txt, embeddings/layers/train/3.txt); choose a", "probe", folder)
     found = answer(capsys, "probe", folder / "embeddings" / "layers" / "train" / "3.txt")
     assert (found["n_clusters"], found["n_test"], found["provenance"]["layer"]) == (3, 5, 3)
     assert found["radius"] == pytest.approx(4 * 2**0.5)
@@ -165,17 +165,6 @@ def test_a_directprobe_file_without_vectors_is_refused(tmp_path: Path, capsys: C
     assert_refused(capsys, "0.txt: X has shape (0, 1)", "probe", folder)
 
 
-def test_interrupting_says_that_nothing_was_kept(
-    tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("closerlook.geometry.cluster", interrupted)
-    _, err = run(capsys, "probe", saved(tmp_path / "points.npz", X=LINE, y=LINE_LABELS), code=130)
-    assert err.splitlines()[-1] == "closerlook: interrupted; nothing was kept"
-
-
 def test_min_points_and_statistic_are_used_and_what_is_left_out_is_listed(tmp_path: Path, capsys: Capsys) -> None:
     file = saved(tmp_path / "points.npz", X=[*LINE.tolist(), [9.0]], y=[*LINE_LABELS, "c"])
     assert answer(capsys, "probe", file)["label_distances"]["values"][0][2] == pytest.approx(6.5, rel=1e-5)
@@ -191,7 +180,7 @@ def test_min_points_and_statistic_are_used_and_what_is_left_out_is_listed(tmp_pa
 def test_distances_may_be_left_out(tmp_path: Path, capsys: Capsys) -> None:
     file = saved(tmp_path / "points.npz", X=LINE, y=LINE_LABELS)
     found = answer(capsys, "probe", file, "--no-distances")
-    assert (found["label_distances"], found["inside"], found["n_clusters"]) == (None, None, 3)
+    assert (found["label_distances"], found["within_clusters"], found["n_clusters"]) == (None, None, 3)
     assert "nearest label" not in run(capsys, "probe", file, "--no-distances")[0]
 
 
@@ -257,8 +246,8 @@ def test_unfit_arrays_are_one_line_and_exit_code_two(
         ("cut.npz", b"PK\x03\x04 cut short", "it is no .npz archive"),
         ("table.csv", b"1,2", "ends in .csv; expected .npz, .safetensors or a folder"),
         ("notes.txt", b"1 2", "ends in .txt; expected"),
-        ("torn.safetensors", b"12", "torn or not a safetensors file"),
-        ("embeddings/train.txt", b"1 2", "is of no split that"),
+        ("torn.safetensors", b"12", "truncated or not a safetensors file"),
+        ("embeddings/train.txt", b"1 2", "belongs to no split of"),
     ],
 )
 def test_unfit_files_are_one_line_and_exit_code_two(
@@ -323,12 +312,15 @@ def test_progress_is_shown_only_where_a_stage_takes_long() -> None:
     assert "stage after 60" not in shown
 
 
-def test_words_stand_beside_the_rows_of_blockers(tmp_path: Path, capsys: Capsys) -> None:
+def test_blocked_merges_show_the_words_of_their_rows(tmp_path: Path, capsys: Capsys) -> None:
     words = ["bank", "river", "shore", "loan", "loan"]
     file = saved(tmp_path / "points.npz", X=LINE, y=LINE_LABELS, words=words)
-    (blocker,) = answer(capsys, "probe", file)["blockers"]
-    assert blocker["words"] == [words[row] for row in blocker["rows"]]
-    assert (blocker["blocker_rows"], blocker["blocker_words"]) == ([2], ["shore"])
-    assert "2: shore (1.00)" in run(capsys, "probe", file)[0]
-    (plain,) = answer(capsys, "probe", saved(tmp_path / "plain.npz", X=LINE, y=LINE_LABELS))["blockers"]
-    assert (plain["words"], plain["blocker_words"]) == (None, None)
+    (merge,) = answer(capsys, "probe", file)["blocked_merges"]
+    assert merge["words"] == [words[row] for row in merge["rows"]]
+    assert (merge["blocking_rows"], merge["blocking_words"]) == ([2], ["shore"])
+    out, _ = run(capsys, "probe", file)
+    assert "2: shore (1.00)" in out
+    assert "Blocked merges: 1 of 1 pairs of clusters with the same label" in out
+    assert "blocking cluster" in out
+    (plain,) = answer(capsys, "probe", saved(tmp_path / "plain.npz", X=LINE, y=LINE_LABELS))["blocked_merges"]
+    assert (plain["words"], plain["blocking_words"]) == (None, None)

@@ -46,14 +46,14 @@ def frozen(plan: Path) -> Path:
 
 def test_a_study_prints_a_line_for_each_task_and_says_what_is_new(plan: Path, tmp_path: Path, capsys: Capsys) -> None:
     out, err = run(capsys, "study", plan, "--out", tmp_path / "out", "--engine", "here")
-    for told in ("before → after", "bert-tiny", "words", "clusters", "linear", "accuracy", " → "):
+    for told in ("before → after fine-tuning", "bert-tiny", "words", "clusters", "accuracy", " → "):
         assert told in out
     assert "study small: bert-tiny × " in err
-    assert "25 of 25 cells are there, 25 of them new; " in err
+    assert "25 of 25 cells are finished, 25 of them new; " in err
     assert f"measurements in {tmp_path / 'out' / 'results.parquet'} and .csv" in err
     again, err = run(capsys, "study", plan, "--out", tmp_path / "out", "--engine", "here")
     assert again == out
-    assert "25 of 25 cells are there, 0 of them new; " in err
+    assert "25 of 25 cells are finished, 0 of them new; " in err
 
 
 def test_another_study_in_the_same_folder_is_told(frozen: Path, tmp_path: Path, capsys: Capsys) -> None:
@@ -63,7 +63,7 @@ def test_another_study_in_the_same_folder_is_told(frozen: Path, tmp_path: Path, 
     _, err = run(capsys, "study", frozen, *ask)
     assert "replaced" not in err
     _, err = run(capsys, "study", other, *ask)
-    assert "the table and page of study small there are replaced; its cells stay" in err
+    assert "the table and page of study small in this folder are replaced; its cells are kept" in err
 
 
 def test_a_file_in_the_place_of_the_folder_is_refused_by_a_dry_run_too(
@@ -98,11 +98,11 @@ def test_a_dry_run_says_what_it_would_cost_and_makes_nothing(
         "extract",
         "tune",
         "geometry",
-        "classify",
-        "compare",
-        "paths",
-        "in all",
-        "memory of one",
+        "classifier",
+        "comparison",
+        "centroids",
+        "total cells",
+        "memory of a cell",
     ):
         assert told in out
     assert list(tmp_path.iterdir()) == []
@@ -167,10 +167,10 @@ def test_failed_cells_are_one_line_and_exit_code_one(
     out, err = run(capsys, "study", frozen, "--out", tmp_path / "out", "--engine", "here", code=1)
     assert "words" in out
     (line,) = [line for line in err.splitlines() if line.startswith("closerlook: ")]
-    assert "1 of 3 cells failed, and 0 wait for them; the first: ValueError: this space is odd; see " in line
-    assert line.endswith("run the same command to try them again")
+    assert "1 of 3 cells failed, and 0 depend on them; first failure: ValueError: this space is odd; see " in line
+    assert line.endswith("run the same command again to retry them")
     assert len(list((tmp_path / "out" / "failed").glob("*.json"))) == 1
-    assert "2 of 3 cells are there" in err
+    assert "2 of 3 cells are finished" in err
 
 
 @pytest.mark.parametrize(

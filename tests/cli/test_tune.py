@@ -3,12 +3,15 @@
 import json
 import logging
 from collections.abc import Iterator
+from dataclasses import fields
+from inspect import signature
 from pathlib import Path
 
 import pytest
 import torch
 
-from closerlook.tuning import TuningResult, snapshot_spaces
+from closerlook.cli.tune import tune as tune_command
+from closerlook.tuning import TuningResult, TuningSettings, snapshot_spaces
 from tests.cli.console import assert_refused, run
 
 Capsys = pytest.CaptureFixture[str]
@@ -17,7 +20,7 @@ SHORT = ("--task", "toy-question", "--epochs", 1, "--layers", "last", "--snapsho
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
-    """The machine is shared, and threads that wait for each other cost more than they save."""
+    """Use one torch thread: on shared cores more threads are slower. Remove the log handlers afterwards."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -27,24 +30,34 @@ def one_thread() -> Iterator[None]:
     log.setLevel(logging.NOTSET)
 
 
+def test_every_setting_has_an_option_with_the_same_default() -> None:
+    options = {name: parameter.default for name, parameter in signature(tune_command).parameters.items()}
+    renamed = {"splits": "split", "trainer_arguments": "trainer", "deterministic": "fast"}
+    for field in fields(TuningSettings):
+        assert renamed.get(field.name, field.name) in options
+        if field.name not in renamed:
+            assert options[field.name] == field.default, field.name
+    assert (options["split"], options["trainer"], options["fast"]) == (None, None, False)
+
+
 def test_a_run_prints_its_settings_and_a_table_of_snapshots(tmp_path: Path, capsys: Capsys) -> None:
     out, err = run(capsys, "tune", *SHORT, "--out", tmp_path / "run", "--trainer", "max_grad_norm=0.5")
-    for told in ("bert-tiny tuned on toy-question, seed 0", "accuracy train", "loss test", "fingerprint"):
-        assert told in out
-    for told in ("epochs 1.0", "learning_rate 0.0003", "batch_size 32", "warmup 0.1", "weight_decay 0.01"):
-        assert told in err
+    for text in ("bert-tiny tuned on toy-question, seed 0", "accuracy train", "loss test", "fingerprint"):
+        assert text in out
+    for text in ("epochs 1.0", "learning_rate 0.0003", "batch_size 32", "warmup 0.1", "weight_decay 0.01"):
+        assert text in err
     assert "3 snapshots at steps 0, 6, 12" in err
     assert "max_grad_norm 0.5" in err
     assert "spaces are in the store" not in err
     assert "12 steps, 3 snapshots in " in err
-    found = TuningResult.load(tmp_path / "run")
-    assert found.settings.trainer_arguments == {"max_grad_norm": 0.5}
+    tuned = TuningResult.load(tmp_path / "run")
+    assert tuned.settings.trainer_arguments == {"max_grad_norm": 0.5}
     assert snapshot_spaces(tmp_path / "run", 6, splits="test")[0].n == 86
 
 
-def test_json_is_the_run_itself_and_the_second_time_it_is_not_made_again(tmp_path: Path, capsys: Capsys) -> None:
-    first, _ = run(capsys, "tune", *SHORT, "--out", tmp_path, "--split", "test", "--json")
-    again, err = run(capsys, "tune", *SHORT, "--out", tmp_path, "--split", "test", "--json")
+def test_json_is_the_run_and_a_finished_run_is_not_trained_again(tmp_path: Path, capsys: Capsys) -> None:
+    first, _ = run(capsys, "tune", *SHORT, "--out", tmp_path, "--splits", "test", "--json")
+    again, err = run(capsys, "tune", *SHORT, "--out", tmp_path, "--splits", "test", "--json")
     assert first == again
     assert "holds this run, finished" in err
     assert TuningResult.from_dict(json.loads(first)) == TuningResult.load(tmp_path)
@@ -59,11 +72,11 @@ def test_json_is_the_run_itself_and_the_second_time_it_is_not_made_again(tmp_pat
         (("--out", "run", "--snapshots", "0,1000000"), "a snapshot at step 1000000 requested"),
         (("--out", "run", "--trainer", "bf16"), "--trainer 'bf16' arrived; expected NAME=VALUE"),
         (("--out", "run", "--trainer", "seed=1"), "trainer argument seed arrived; give it as seed instead"),
-        (("--out", "run", "--split", "dev"), "split 'dev' requested"),
+        (("--out", "run", "--splits", "dev"), "split 'dev' requested"),
         (("--out", "run", "--save-weight"), "No such option"),
     ],
 )
-def test_unfit_options_are_one_line_and_exit_code_two(
+def test_invalid_options_are_one_line_and_exit_code_two(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys, options: tuple[object, ...], message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

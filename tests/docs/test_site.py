@@ -1,4 +1,4 @@
-"""The site as `make docs` builds it: without a warning, with every public name, asking nothing of any network."""
+"""The site that `make docs` builds: no warnings, all public names, nothing loaded from the network."""
 
 import re
 import subprocess
@@ -18,8 +18,8 @@ PACKAGES = ["closerlook", *(f"closerlook.{part}" for part in ("geometry", "probe
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "sphinx", "--builder", "html", "--fail-on-warning", "--keep-going", "--quiet"]
-    done = subprocess.run([*command, str(DOCS), str(folder)], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    process = subprocess.run([*command, str(DOCS), str(folder)], capture_output=True, text=True, check=False)
+    assert (process.returncode, process.stderr) == (0, "")
     return folder
 
 
@@ -28,18 +28,18 @@ def test_every_page_is_in_the_site(site: Path) -> None:
     assert {page for page in pages if not (site / page).with_suffix(".html").exists()} == set()
 
 
-def test_every_public_name_is_described(site: Path) -> None:
-    described = {
+def test_every_public_name_is_documented(site: Path) -> None:
+    documented = {
         name for page in (site / "api").glob("*.html") for name in re.findall(r'id="([\w.]+)"', page.read_text())
     }
     for package in PACKAGES:
         names = set(import_module(package).__all__) - {"__version__"}
-        assert {name for name in names if not {f"{package}.{name}", f"closerlook.{name}"} & described} == set()
+        assert {name for name in names if not {f"{package}.{name}", f"closerlook.{name}"} & documented} == set()
 
 
-def test_the_site_asks_nothing_of_any_network(site: Path) -> None:
-    fetched = re.compile(r"""<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=["'](?:https?:)?//[^"']+""")
-    styled = re.compile(r"""(?:@import|url\()\s*["']?(?:https?:)?//[^"')]+""")
-    pages = {page.name: fetched.findall(page.read_text()) for page in site.rglob("*.html")}
-    styles = {style.name: styled.findall(style.read_text()) for style in site.rglob("*.css")}
-    assert {name: found for name, found in (pages | styles).items() if found} == {}
+def test_the_site_loads_nothing_from_the_network(site: Path) -> None:
+    loaded = re.compile(r"""<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=["'](?:https?:)?//[^"']+""")
+    imported = re.compile(r"""(?:@import|url\()\s*["']?(?:https?:)?//[^"')]+""")
+    pages = {page.name: loaded.findall(page.read_text()) for page in site.rglob("*.html")}
+    styles = {style.name: imported.findall(style.read_text()) for style in site.rglob("*.css")}
+    assert {name: addresses for name, addresses in (pages | styles).items() if addresses} == {}

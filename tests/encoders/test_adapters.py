@@ -50,9 +50,9 @@ def test_an_adapter_changes_the_vectors_as_peft_does(
     ids = loaded.tokenizer("The quick brown fox", return_tensors="pt")["input_ids"]
     with torch.no_grad():
         expected = reference(ids, output_hidden_states=True).hidden_states
-        found = loaded.hidden_states(ids.tolist())
-    for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other)
+        result = loaded.hidden_states(ids.tolist())
+    for states, expected_states in zip(result, expected, strict=True):
+        torch.testing.assert_close(states, expected_states)
     assert not np.allclose(vectors(loaded, TEXTS[:1]), vectors(Encoder.load(str(family("bert"))), TEXTS[:1]))
     assert loaded.name == "lora"
 
@@ -74,7 +74,9 @@ def test_an_adapter_for_another_encoder_is_refused(family: Folder, tmp_path: Pat
     hf.BertModel(config).save_pretrained(other)
     described = json.loads((folder / "adapter_config.json").read_text())
     (folder / "adapter_config.json").write_text(json.dumps(described | {"base_model_name_or_path": str(other)}))
-    with pytest.raises(InputError, match="adapter lora was made for another encoder: 8 of its 20 weights are missing"):
+    with pytest.raises(
+        InputError, match="adapter lora was made for a different encoder: 8 of its 20 weights are missing"
+    ):
         Encoder.load(str(folder))
 
 
@@ -89,7 +91,7 @@ def test_a_prompt_adapter_is_refused(family: Folder, tmp_path: Path) -> None:
     model = hf.AutoModelForTokenClassification.from_pretrained(family("bert"), num_labels=3)
     config = peft.PrefixTuningConfig(task_type="TOKEN_CLS", num_virtual_tokens=2)
     peft.get_peft_model(model, config).save_pretrained(tmp_path / "prefix")
-    with pytest.raises(InputError, match="only those that change weights can be read"):
+    with pytest.raises(InputError, match="only adapters that change weights are supported"):
         Encoder.load(str(tmp_path / "prefix"))
 
 
@@ -109,7 +111,7 @@ def test_an_adapter_on_an_adapter_is_refused(family: Folder, tmp_path: Path) -> 
     described = json.loads((outer / "adapter_config.json").read_text())
     for base in (inner, outer):
         (outer / "adapter_config.json").write_text(json.dumps(described | {"base_model_name_or_path": str(base)}))
-        with pytest.raises(InputError, match="adapter .* stands on another adapter"):
+        with pytest.raises(InputError, match="adapter .* has another adapter as its base"):
             resolve(str(outer))
 
 
@@ -129,7 +131,7 @@ def test_the_adapters_own_tokenizer_is_used_and_part_of_the_fingerprint(family: 
     assert Encoder.load(str(folder)).tokenizer.tokenize("The") == ["The"]
 
 
-def test_the_revision_of_the_base_is_asked_for(family: Folder, tmp_path: Path) -> None:
+def test_the_revision_of_the_base_is_requested(family: Folder, tmp_path: Path) -> None:
     folder = adapter(family("bert"), tmp_path / "lora", head=False)
     described = json.loads((folder / "adapter_config.json").read_text())
     described |= {"base_model_name_or_path": "owner/name", "revision": "v7"}

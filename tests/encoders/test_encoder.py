@@ -1,10 +1,7 @@
-"""Every family loads through the same door, and what comes out is what transformers computes."""
+"""Every family of models loads by the same function, and its vectors are those that transformers computes."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,10 +12,10 @@ import torch
 import transformers as hf
 from safetensors.torch import load_file, save_file
 
-from closerlook.encoders.alignment import range_slots
+from closerlook.encoders.alignment import range_pooling
 from closerlook.encoders.encoder import Encoder
 from closerlook.encoders.source import LARGE, EncoderInfo, choose_dtype, resolve
-from closerlook.errors import InputError, WorkError
+from closerlook.errors import InputError
 from tests.encoders.families import FAMILIES
 
 Folder = Callable[[str], Path]
@@ -28,16 +25,16 @@ TEXTS = [("The", "quick", "brown", "fox"), ("She", "ran"), "a raw text of the do
 
 def vectors(encoder: Encoder, texts: list[Any], batch_tokens: int | None = None) -> np.ndarray:
     """Every word's mean vector at every layer."""
-    aligned = encoder.align(texts)
-    slots = range_slots(aligned, aligned.word_first, aligned.word_stop, "mean")
-    out = np.zeros((encoder.info.layers + 1, slots.n, encoder.info.width), dtype=np.float32)
-    for numbers, part in encoder.pooled(aligned, slots, range(encoder.info.layers + 1), batch_tokens):
+    alignment = encoder.align(texts)
+    pooling = range_pooling(alignment, alignment.word_first, alignment.word_stop, "mean")
+    out = np.zeros((encoder.info.layers + 1, pooling.n, encoder.info.width), dtype=np.float32)
+    for numbers, part in encoder.pooled(alignment, pooling, range(encoder.info.layers + 1), batch_tokens):
         out[:, numbers] += np.stack(part)
     return out
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_facts_are_those_of_the_configuration(encoder: Load, name: str) -> None:
+def test_info_is_that_of_the_configuration(encoder: Load, name: str) -> None:
     has_cls = name not in {"gpt2", "llama", "t5"}
     loaded = encoder(name)
     parameters = sum(parameter.numel() for parameter in loaded.model.parameters())
@@ -53,12 +50,12 @@ def test_layers_are_what_transformers_returns(encoder: Load, family: Folder, nam
     ids = loaded.tokenizer("The quick brown fox", return_tensors="pt")["input_ids"]
     with torch.no_grad():
         expected = model(ids, output_hidden_states=True)
-        found = loaded.hidden_states(ids.tolist())
-    assert len(found) == 4
-    torch.testing.assert_close(found[-1], expected.last_hidden_state)
+        result = loaded.hidden_states(ids.tolist())
+    assert len(result) == 4
+    torch.testing.assert_close(result[-1], expected.last_hidden_state)
     for layer in range(3):
-        torch.testing.assert_close(found[layer], expected.hidden_states[layer])
-        assert not torch.allclose(found[layer], found[layer + 1], atol=1e-3)
+        torch.testing.assert_close(result[layer], expected.hidden_states[layer])
+        assert not torch.allclose(result[layer], result[layer + 1], atol=1e-3)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -204,82 +201,15 @@ def test_weights_of_another_architecture_are_refused(family: Folder, tmp_path: P
         Encoder.load(str(folder))
 
 
-def test_torn_weights_are_refused(family: Folder, tmp_path: Path) -> None:
+def test_truncated_weights_are_refused(family: Folder, tmp_path: Path) -> None:
     folder = shutil.copytree(family("bert"), tmp_path / "torn")
     blob = (folder / "model.safetensors").read_bytes()
     (folder / "model.safetensors").write_bytes(blob[: len(blob) // 2])
     with pytest.raises(InputError, match="the model of encoder torn cannot be used"):
         Encoder.load(str(folder))
     (folder / "model.safetensors").write_bytes(b"\xff" * 40)
-    with pytest.raises(InputError, match=r"model.safetensors is torn or not a safetensors file"):
+    with pytest.raises(InputError, match=r"model.safetensors is truncated or not a safetensors file"):
         Encoder.load(str(folder))
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("", "encoder '' names nothing"),
-        ("random: ", "encoder 'random: ' names nothing"),
-        ("~nobody/x", "encoder ~nobody/x: there is no such folder"),
-        ("x" * 300, "is neither a folder here nor a repository"),
-        ("./nowhere", "encoder ./nowhere: there is no such folder"),
-        ("a/b/c", "encoder a/b/c: there is no such folder"),
-        ("white space", "is neither a folder here nor a repository on the hub"),
-    ],
-)
-def test_names_that_lead_nowhere_are_refused(name: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        resolve(name)
-
-
-def test_an_encoder_that_is_not_cached_needs_the_hub() -> None:
-    with pytest.raises(WorkError, match="encoder nobody/nothing is not in the local hub cache and the hub cannot be"):
-        resolve("nobody/nothing")
-
-
-def test_a_file_or_a_folder_without_configuration_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="is a file; expected the folder"):
-        resolve(str(tmp_path / "file"))
-    (tmp_path / "model.safetensors").write_bytes(b"")
-    with pytest.raises(InputError, match=r"no config.json in"):
-        resolve(str(tmp_path))
-
-
-def test_a_folder_without_a_tokenizer_is_refused(family: Folder, tmp_path: Path) -> None:
-    """transformers would make one that knows no word, and every word would be the same."""
-    folder = shutil.copytree(family("bert"), tmp_path / "bare")
-    for file in ("tokenizer.json", "vocab.txt"):
-        (folder / file).unlink(missing_ok=True)
-    with pytest.raises(
-        InputError, match=r"has no tokenizer in .*bare .*; save it there too: tokenizer.save_pretrained"
-    ):
-        resolve(str(folder))
-
-
-def test_a_folder_without_weights_is_not_taken_for_a_pickle(family: Folder, tmp_path: Path) -> None:
-    folder = shutil.copytree(family("bert"), tmp_path / "bare")
-    (folder / "model.safetensors").unlink()
-    with pytest.raises(InputError, match=r"has no weights in .*; expected model.safetensors or pytorch_model.bin"):
-        resolve(str(folder))
-
-
-def test_hub_id_and_revision_are_read_from_the_hub_cache(family: Folder, tmp_path: Path) -> None:
-    commit = "0123456789abcdef0123456789abcdef01234567"
-    home = tmp_path / "models--owner--name"
-    shutil.copytree(family("bert"), home / "snapshots" / commit)
-    (home / "refs").mkdir()
-    (home / "refs" / "main").write_text(commit)
-    (home / "refs" / "v1").write_text(commit)
-    code = (
-        "from closerlook.encoders.source import resolve\n"
-        "for name in ('owner/name', 'owner/name@v1', 'random:owner/name@v1'):\n"
-        "    source = resolve(name); print(source.name, source.revision, source.random_seed)\n"
-    )
-    environment = os.environ | {"HF_HUB_CACHE": str(tmp_path), "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    expected = ["owner/name None None", "owner/name@v1 v1 None", "random:owner/name@v1 v1 0"]
-    assert done.stdout.splitlines() == expected
 
 
 @pytest.mark.parametrize("device", ["cuda:99", "tpu!", "mps", "meta"])
@@ -361,7 +291,7 @@ def test_an_encoder_that_ignores_padding_is_refused(family: Folder, tmp_path: Pa
     config = hf.FNetConfig(
         vocab_size=400, hidden_size=32, num_hidden_layers=2, intermediate_size=64, tpu_short_seq_length=8
     )
-    with pytest.raises(InputError, match="encoder other takes padding for text"):
+    with pytest.raises(InputError, match="encoder other ignores the attention mask"):
         Encoder.load(other_model(family, tmp_path, hf.FNetModel(config)))
 
 
@@ -374,7 +304,7 @@ def test_an_encoder_that_shortens_the_sequence_is_refused(family: Folder, tmp_pa
 def test_a_tokenizer_with_more_tokens_than_the_model_is_refused(family: Folder, tmp_path: Path) -> None:
     config = hf.BertConfig.from_pretrained(family("bert"), vocab_size=5)  # the special tokens alone
     with pytest.raises(
-        InputError, match=r"encoder other: the tokenizer gives token \d+, the model knows 5; they do not match"
+        InputError, match=r"encoder other: the tokenizer gives token \d+, the model has 5 tokens; they do not match"
     ):
         Encoder.load(other_model(family, tmp_path, hf.BertModel(config)))
 
@@ -386,7 +316,7 @@ def test_a_token_beyond_the_model_matters_only_where_it_occurs(family: Folder) -
     tokenizer.pad_token = "<extra299>"
     encoder = Encoder.wrap(model, tokenizer, name="mine")
     np.testing.assert_array_equal(vectors(encoder, TEXTS), vectors(Encoder.load(str(family("bert"))), TEXTS))
-    with pytest.raises(InputError, match=r"encoder mine: the tokenizer gives token \d+, the model knows 400"):
+    with pytest.raises(InputError, match=r"encoder mine: the tokenizer gives token \d+, the model has 400 tokens"):
         vectors(encoder, [("<extra299>",)])
 
 
@@ -401,34 +331,6 @@ def test_a_model_that_is_no_language_model_is_refused(family: Folder, tmp_path: 
 def test_a_slow_tokenizer_is_refused(family: Folder) -> None:
     with pytest.raises(InputError, match="a slow tokenizer arrived; expected a fast one"):
         Encoder.wrap(hf.AutoModel.from_pretrained(family("bert")), hf.ByT5Tokenizer(), name="mine")
-
-
-@pytest.mark.parametrize(
-    ("file", "content", "message"),
-    [
-        ("config.json", "[1]", "config.json holds a list; expected a JSON object"),
-        (
-            "config.json",
-            '{"model_type": "bert", "num_hidden_layers": "many"}',
-            "encoder odd cannot be used: .*num_hidden_layers",
-        ),
-        ("config.json", '{"model_type": "nonsense"}', "the (model|tokenizer) of encoder odd cannot be used"),
-        ("tokenizer.json", "{}", "the tokenizer of encoder odd cannot be used"),
-    ],
-)
-def test_odd_files_are_refused(family: Folder, tmp_path: Path, file: str, content: str, message: str) -> None:
-    folder = shutil.copytree(family("bert"), tmp_path / "odd")
-    (folder / file).write_text(content)
-    with pytest.raises(InputError, match=message):
-        Encoder.load(str(folder))
-
-
-def test_an_odd_index_of_shards_is_refused(family: Folder, tmp_path: Path) -> None:
-    folder = shutil.copytree(family("bert"), tmp_path / "odd")
-    (folder / "model.safetensors").unlink()
-    (folder / "model.safetensors.index.json").write_text('{"weight_map": ["a"]}')
-    with pytest.raises(InputError, match="has no weight_map; download the encoder again"):
-        resolve(str(folder))
 
 
 def test_code_that_is_trusted_is_part_of_the_fingerprint(family: Folder, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The plain twin of the geometry engine: DirectProbe as the method is written, a linear programme per hull test.
+"""A plain implementation of the engine: DirectProbe as the paper describes it, one linear program per hull test.
 
 Nothing here is fast, and nothing is shared with the engine: float64, numpy and scipy only.
 """
@@ -24,7 +24,7 @@ ROUNDING = 1e-14  # in squared radii: what float64 leaves of a product of two di
 
 @dataclass(frozen=True)
 class PlainClustering:
-    """The twin's answer, and every decision on the way to it."""
+    """The clusters of the plain implementation, and every decision on the way."""
 
     assignments: NDArray[np.int64]  # (n,) cluster of each row; clusters are numbered by their smallest row
     cluster_labels: list[Any]  # label of each cluster
@@ -34,7 +34,7 @@ class PlainClustering:
 
 
 def plain_cluster(X: ArrayLike, y: ArrayLike, tau: float = 1e-6) -> PlainClustering:
-    """The clusters of DirectProbe: closest means of one label first, unless the union meets another label's hull.
+    """DirectProbe's clusters: merge the closest means of one label, unless the union overlaps another label's hull.
 
     X: (n, d), y: (n,). A pair that was refused comes back once one side has grown, and is tested again.
     """
@@ -67,7 +67,7 @@ def plain_cluster(X: ArrayLike, y: ArrayLike, tau: float = 1e-6) -> PlainCluster
 def distances_of_means(
     points: Points, labels: list[Any], conflicts: NDArray[np.int64], pairs: Iterable[Pair]
 ) -> dict[Pair, float]:
-    """The distance of the means for each pair that may merge: one label, and no point in conflict."""
+    """The distance between the means of each pair that may merge: one label, no row in conflict."""
     frozen = set(conflicts.tolist())
     gaps = {}
     for a, b in pairs:
@@ -78,7 +78,7 @@ def distances_of_means(
 
 
 def closest(candidates: dict[Pair, float]) -> Pair:
-    """The pair with the closest means; of equal ones, that with the smallest rows."""
+    """The pair with the closest means; the smallest rows win a tie."""
     smallest = min(candidates.values())
     return min(
         (pair for pair, gap in candidates.items() if gap - smallest < TIE), key=lambda pair: (pair[0][0], pair[1][0])
@@ -93,7 +93,7 @@ def rows_in_conflict(X: ArrayLike, y: ArrayLike) -> NDArray[np.int64]:
 
 
 def hulls_meet(A: ArrayLike, B: ArrayLike, tolerance: float) -> bool:
-    """Whether the hulls of A (m, d) and B (k, d), centred and of radius about one, come within the tolerance.
+    """Whether the hulls of A (m, d) and B (k, d), centred and of radius about 1, are within the tolerance.
 
     The linear programme minimises t = |aA - bB|∞ over convex weights a and b: t is a lower bound of the distance, and
     its weights give an upper bound. Only a tolerance between the two needs the distance itself.
@@ -110,7 +110,7 @@ def hulls_meet(A: ArrayLike, B: ArrayLike, tolerance: float) -> bool:
 
 
 def apart_along(directions: Points, A: Points, B: Points, tolerance: float) -> bool:
-    """Whether the projections on one of the directions (m, d) are further apart than the tolerance: then the hulls are.
+    """Whether a direction of (m, d) has a gap above the tolerance: then the hulls are separable.
 
     It spares most programmes: the small sets together take a ninth of the time, with the same merges and refusals.
     """
@@ -121,7 +121,7 @@ def apart_along(directions: Points, A: Points, B: Points, tolerance: float) -> b
 
 
 def bounds_by_programme(A: Points, B: Points) -> tuple[float, float]:
-    """A lower and an upper bound of the hulls' distance, from the programme that minimises the largest coordinate."""
+    """Bounds of the distance between the hulls, from the linear program that minimises the largest coordinate."""
     (m, d), k = A.shape, len(B)
     gap = np.hstack([A.T, -B.T])
     result = linprog(
@@ -139,7 +139,7 @@ def bounds_by_programme(A: Points, B: Points) -> tuple[float, float]:
 
 
 def plain_distance(A: ArrayLike, B: ArrayLike) -> float:
-    """The Euclidean distance of the hulls of A (m, d) and B (k, d), to 1e-6 of itself.
+    """The Euclidean distance between the hulls of A (m, d) and B (k, d), with relative error 1e-6.
 
     It is the norm of the smallest point of the hull of all differences D. Non-negative least squares finds it without
     a penalty: over w ≥ 0, |Dw|² + s²(1 - Σw)² is smallest along the ray of the wanted convex weights, whatever s > 0.

@@ -1,4 +1,4 @@
-"""Small labelled sets on which the engine and its plain twin must agree: about a hundred, each with its own seed."""
+"""Over a hundred small labelled sets, on which the engine and the plain implementation must agree."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def touching_blobs(rng: Generator, d: int) -> X_and_y:
 
 
 def random_labels(rng: Generator, d: int) -> X_and_y:
-    """One blob, labels by chance."""
+    """One blob with random labels."""
     n = 36
     return rng.standard_normal((n, d)), rng.integers(0, 2 + d % 3, n)
 
@@ -53,14 +53,14 @@ def fewer_points_than_dimensions(rng: Generator, d: int) -> X_and_y:
 
 
 def grid(rng: Generator, d: int) -> X_and_y:
-    """Integer points: ties of distance, hulls that touch, identical points with the same and with other labels."""
+    """Integer points: ties, touching hulls, identical points of the same and of different labels."""
     side = {1: 30, 2: 5, 3: 3}.get(d, 2)
     n = 22 if d > 1 else 30
     return rng.integers(0, side, (n, d)), rng.integers(0, 2, n)
 
 
 def distinct_grid(rng: Generator, d: int) -> X_and_y:
-    """Integer points without repetition, the label by a half-space that cuts the grid, with a few exceptions."""
+    """Distinct integer points, labelled by a half-space, with a few exceptions."""
     side = {1: 24, 2: 5}.get(d, 3)
     X = np.stack(np.meshgrid(*[np.arange(side)] * d), axis=-1).reshape(-1, d)
     X = X[rng.permutation(len(X))[:24]].astype(np.float64)
@@ -70,7 +70,7 @@ def distinct_grid(rng: Generator, d: int) -> X_and_y:
 
 
 def chequered(rng: Generator, d: int) -> X_and_y:
-    """Integer points without repetition, labels by chance: which of many equal pairs merges first decides the rest."""
+    """Distinct integer points with random labels: the order of ties decides the clusters."""
     side = {2: 5, 3: 3}.get(d, 2)
     X = np.stack(np.meshgrid(*[np.arange(side)] * d), axis=-1).reshape(-1, d)
     X = X[rng.permutation(len(X))[:27]]
@@ -174,12 +174,12 @@ def one_label(rng: Generator) -> X_and_y:
 
 
 def all_identical(rng: Generator) -> X_and_y:
-    """[CLS] at layer 0: one place, several labels, so every row is in conflict."""
+    """As [CLS] at layer 0: identical rows of several labels, so every row is in conflict."""
     return np.tile(rng.standard_normal(5), (12, 1)), rng.permutation(np.repeat([3, 1, 2], 4))
 
 
 def identical_with_one_label(rng: Generator) -> X_and_y:
-    """One place, one label: the radius is nothing but rounding."""
+    """Identical rows of one label: the radius is 0 up to rounding."""
     return np.tile(rng.standard_normal(5), (8, 1)), np.zeros(8, dtype=int)
 
 
@@ -192,7 +192,7 @@ def signed_zeros(rng: Generator) -> X_and_y:
 
 
 def nearly_identical(rng: Generator) -> X_and_y:
-    """Foes 1e-8 and 1e-4 away: inside τ a hull is met though no point is in conflict, outside it is not."""
+    """Points of another label at distance 1e-8 (within τ, so hulls overlap without a conflict) and 1e-4 (beyond τ)."""
     X, y = touching_blobs(rng, 3)
     y[8:16] = 1 - y[:8]
     X[8:16] = X[:8]
@@ -208,13 +208,13 @@ def uneven_scales(rng: Generator) -> X_and_y:
 
 
 def tiny(rng: Generator) -> X_and_y:
-    """A space of size 1e-20, whose squares are lost beside one."""
+    """A space of size 1e-20, whose squares vanish when added to 1."""
     X, y = touching_blobs(rng, 3)
     return X * 1e-20, y
 
 
 def squares(rng: Generator) -> X_and_y:
-    """Six squares, a label on each diagonal: all diagonals are equally long, so the order of rows says which merge."""
+    """Six squares with a label on each diagonal: all diagonals are ties, so the order of rows decides."""
     places = 50 * (rng.permutation(36)[:6, None] // [6, 1] % 6)
     X = (places[:, None] + [[0, 0], [1, 1], [0, 1], [1, 0]]).reshape(24, 2)
     order = rng.permutation(24)
@@ -222,7 +222,7 @@ def squares(rng: Generator) -> X_and_y:
 
 
 def midpoints(rng: Generator) -> X_and_y:
-    """Points of b in the middle of segments of a: hulls that meet in one point."""
+    """Points of b in the middle of segments of a: hulls that touch in one point."""
     a = rng.integers(-8, 9, (14, 3)).astype(np.float64)
     b = (a[:7] + a[7:]) / 2
     order = rng.permutation(21)
@@ -230,7 +230,7 @@ def midpoints(rng: Generator) -> X_and_y:
 
 
 def crowded(rng: Generator) -> X_and_y:
-    """Sixty points of two labels by chance, in five dimensions: many large hulls that nearly touch."""
+    """Sixty points with two random labels in five dimensions: many large hulls that nearly touch."""
     return rng.standard_normal((60, 5)), rng.integers(0, 2, 60)
 
 
@@ -270,13 +270,13 @@ SPECIAL: list[Callable[[Generator], X_and_y]] = [
 ]
 
 
-def apart() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Two clouds in four dimensions whose hulls are apart."""
+def separable_pair() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Two clouds in four dimensions with disjoint hulls."""
     rng = np.random.default_rng(1)
     return rng.standard_normal((30, 4)), rng.standard_normal((25, 4)) + 4
 
 
-def meeting() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Two clouds in four dimensions whose hulls meet."""
+def overlapping_pair() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Two clouds in four dimensions with overlapping hulls."""
     rng = np.random.default_rng(2)
     return rng.standard_normal((30, 4)), rng.standard_normal((25, 4)) + 0.3

@@ -1,4 +1,4 @@
-"""What is no point, no label or no setting is refused with a text that says what arrived and what was expected."""
+"""Bad points, labels and options are refused with a message that says what arrived and what was expected."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ GOOD = [[0.0, 0.0], [1.0, 0.0]]
         (GOOD, GOOD, {"scale": np.inf}, "scale is inf; expected the RMS radius of the space"),
     ],
 )
-def test_what_cannot_be_separated_is_refused(A: Any, B: Any, options: dict[str, float], text: str) -> None:
+def test_separate_refuses_bad_input(A: Any, B: Any, options: dict[str, float], text: str) -> None:
     with pytest.raises(InputError, match=text):
         separate(A, B, **options)
 
@@ -51,17 +51,17 @@ def test_what_cannot_be_separated_is_refused(A: Any, B: Any, options: dict[str, 
         (3.0, r"point has shape \(\); expected one point"),
     ],
 )
-def test_what_is_not_one_point_is_refused(point: Any, text: str) -> None:
+def test_point_to_hull_refuses_anything_but_one_point(point: Any, text: str) -> None:
     with pytest.raises(InputError, match=text):
         point_to_hull(point, GOOD)
 
 
-def test_a_point_that_holds_no_number_is_called_a_point() -> None:
+def test_the_error_for_a_point_that_is_not_a_number_names_the_point() -> None:
     with pytest.raises(InputError, match="point holds nan at row 0, column 0"):
         point_to_hull([np.nan, 0.0], GOOD)
 
 
-def test_a_point_of_another_dimension_is_called_a_point() -> None:
+def test_the_error_for_a_point_of_another_dimension_names_the_point() -> None:
     with pytest.raises(InputError, match="point has 3 coordinates"):
         point_to_hull([1.0, 2.0, 3.0], GOOD)
 
@@ -99,7 +99,7 @@ MIXED = np.array(["a", 1, "b"], dtype=object)
         ([1j, 0, 1], "y holds values of type complex128; expected strings, integers or booleans as labels"),
     ],
 )
-def test_what_is_no_label_is_refused(labels: Any, text: str) -> None:
+def test_values_that_are_not_labels_are_refused(labels: Any, text: str) -> None:
     with pytest.raises(InputError, match=text):
         cluster([[0.0], [1.0], [2.0]], labels)
 
@@ -122,7 +122,7 @@ def test_an_array_of_tuples_of_different_lengths_is_refused() -> None:
         cluster([[0.0], [1.0], [2.0]], ragged)
 
 
-def test_bytes_that_are_no_text_are_refused() -> None:
+def test_bytes_that_are_not_utf8_are_refused() -> None:
     with pytest.raises(InputError, match="y"):
         cluster([[0.0], [1.0], [2.0]], [b"a", b"\xff", b"a"])
 
@@ -144,7 +144,7 @@ def test_whole_numbers_too_large_for_labels_are_refused() -> None:
         ([[0.0], [1.0]], {"threads": 0}, "threads is 0; expected at least 1"),
     ],
 )
-def test_what_cannot_be_clustered_is_refused(X: Any, options: dict[str, Any], text: str) -> None:
+def test_cluster_refuses_bad_input(X: Any, options: dict[str, Any], text: str) -> None:
     with pytest.raises(InputError, match=text):
         cluster(X, ["a", "b"], **options)
 
@@ -160,7 +160,7 @@ each_call = pytest.mark.parametrize("call", [nearest_hulls, hull_distances])
 @pytest.mark.parametrize(
     ("queries", "text"),
     [
-        ([[1.0, 2.0, 3.0]], "queries have 3 coordinates; expected 2, as the points of the hulls"),
+        ([[1.0, 2.0, 3.0]], "queries have 3 coordinates; expected 2, as in X"),
         ([1.0, 2.0], r"queries has shape \(2,\); expected two dimensions"),
         ([[1.0, np.nan]], "queries holds nan at row 0, column 1"),
         (
@@ -176,7 +176,7 @@ def test_queries_that_do_not_fit_are_refused(call: Any, queries: Any, text: str)
 
 
 @each_call
-def test_queries_beyond_all_numbers_of_the_frame_are_refused(call: Any) -> None:
+def test_queries_too_far_away_are_refused(call: Any) -> None:
     with pytest.raises(InputError, match=r"query 0 lies more than 1e\+30 RMS radii away"):
         call([[0.0], [1e-300]], [np.array([0, 1])], [[1e300]])
 
@@ -185,12 +185,12 @@ def test_queries_beyond_all_numbers_of_the_frame_are_refused(call: Any) -> None:
 @pytest.mark.parametrize(
     ("members", "text"),
     [
-        ([], "there are no hulls; expected the rows of at least one"),
+        ([], "members is empty; expected at least one list of rows"),
         ([[0], []], "hull 1 has no rows; expected at least one"),
         ([[0], [1, 3]], "hull 1 has rows from 1 to 3; X has rows 0 to 2"),
         ([[2, -1]], "hull 0 has rows from -1 to 2; X has rows 0 to 2"),
     ],
 )
-def test_hulls_that_are_no_rows_of_the_points_are_refused(call: Any, members: list[list[int]], text: str) -> None:
+def test_hulls_with_rows_outside_the_points_are_refused(call: Any, members: list[list[int]], text: str) -> None:
     with pytest.raises(InputError, match=text):
         call(CORNERS, [np.array(rows, dtype=np.int64) for rows in members], [[0.0, 0.0]])

@@ -1,4 +1,4 @@
-"""Why clusters of one label stay apart: each pair has a witness, a point that its union shares with another label."""
+"""Blocked merges: for each pair, the certificate is a point that its union shares with a cluster of another label."""
 
 from __future__ import annotations
 
@@ -31,26 +31,28 @@ def random_space(n: int = 300, d: int = 6, labels: int = 3, seed: int = 0) -> tu
     return rng.standard_normal((n, d)) + 0.5 * y[:, None], y
 
 
-def check_witnesses(X: NDArray[Any], found: Clustering) -> None:
-    """Every two clusters of one label have one point in common with a cluster of another, within tau."""
+def check_witnesses(X: NDArray[Any], result: Clustering) -> None:
+    """The union of every two clusters of one label shares a point with a cluster of another label, within tau."""
     Z = np.asarray(X, dtype=np.float64)
     Z = Z - Z.mean(axis=0)
     same = [
-        (a, b) for a, b in combinations(range(found.n_clusters), 2) if found.cluster_codes[a] == found.cluster_codes[b]
+        (a, b)
+        for a, b in combinations(range(result.n_clusters), 2)
+        if result.cluster_codes[a] == result.cluster_codes[b]
     ]
-    assert sorted(found.blocked_pairs()) == same
-    for blocker in found.blocked_merges():
+    assert sorted(result.blocked_pairs()) == same
+    for blocker in result.blocked_merges():
         assert blocker.decided
-        assert found.cluster_codes[blocker.blocking] != found.cluster_codes[blocker.first]
-        assert set(found.assignments[blocker.rows].tolist()) <= {blocker.first, blocker.second}
-        assert set(found.assignments[blocker.blocking_rows].tolist()) == {blocker.blocking}
+        assert result.cluster_codes[blocker.blocking] != result.cluster_codes[blocker.first]
+        assert set(result.assignments[blocker.rows].tolist()) <= {blocker.first, blocker.second}
+        assert set(result.assignments[blocker.blocking_rows].tolist()) == {blocker.blocking}
         for rows in (blocker.rows, blocker.blocking_rows):
             assert (np.diff(rows) > 0).all()
         for weights in (blocker.weights, blocker.blocking_weights):
             assert (weights >= 0).all()
             assert weights.sum() == pytest.approx(1, abs=1e-9)
-        apart = blocker.weights @ Z[blocker.rows] - blocker.blocking_weights @ Z[blocker.blocking_rows]
-        assert np.linalg.norm(apart) <= found.tau * found.radius * (1 + 1e-6) + 1e-15 * np.abs(Z).max()
+        difference = blocker.weights @ Z[blocker.rows] - blocker.blocking_weights @ Z[blocker.blocking_rows]
+        assert np.linalg.norm(difference) <= result.tau * result.radius * (1 + 1e-6) + 1e-15 * np.abs(Z).max()
 
 
 @each_set
@@ -65,43 +67,43 @@ def test_every_blocked_pair_of_a_larger_space_has_a_witness(n: int, d: int, labe
     check_witnesses(X, cluster(X, y))
 
 
-def test_the_blocker_is_the_cluster_in_the_way() -> None:
-    found = cluster([[0.0, 0.0], [4.0, 0.0], [1.0, 0.0], [1.0, 7.0]], list("aabb"))
-    assert found.assignments.tolist() == [0, 1, 2, 2]
-    blocker = found.blocked_merge(1, 0)
+def test_the_blocking_cluster_overlaps_the_union() -> None:
+    result = cluster([[0.0, 0.0], [4.0, 0.0], [1.0, 0.0], [1.0, 7.0]], list("aabb"))
+    assert result.assignments.tolist() == [0, 1, 2, 2]
+    blocker = result.blocked_merge(1, 0)
     assert (blocker.first, blocker.second, blocker.blocking) == (0, 1, 2)
     weights = dict(zip(blocker.rows.tolist(), blocker.weights.tolist(), strict=True))
     assert weights == pytest.approx({0: 0.75, 1: 0.25}, abs=1e-6)
     assert blocker.blocking_rows.tolist() == [2]
 
 
-def test_a_conflict_is_blocked_by_its_twin() -> None:
-    found = cluster([[0.0], [5.0], [0.0], [6.0]], list("aaba"))
+def test_a_row_in_conflict_is_blocked_by_the_identical_row() -> None:
+    result = cluster([[0.0], [5.0], [0.0], [6.0]], list("aaba"))
     for pair in ((0, 1),):
-        blocker = found.blocked_merge(*pair)
+        blocker = result.blocked_merge(*pair)
         assert (blocker.rows.tolist(), blocker.blocking_rows.tolist()) == ([0], [2])
-        assert blocker.blocking == found.assignments[2]
+        assert blocker.blocking == result.assignments[2]
 
 
 @pytest.mark.parametrize("pair", [(0, 2), (1, 1), (-1, 0), (0, 9)])
-def test_only_two_clusters_of_one_label_have_a_blocker(pair: tuple[int, int]) -> None:
-    found = cluster([[0.0, 0.0], [2.0, 0.0], [1.0, 0.0]], list("aab"))
+def test_only_two_clusters_of_one_label_have_a_blocking_cluster(pair: tuple[int, int]) -> None:
+    result = cluster([[0.0, 0.0], [2.0, 0.0], [1.0, 0.0]], list("aab"))
     first, second = sorted(pair)
     text = f"clusters {first} and {second}: expected two different clusters of one label, below 3"
     with pytest.raises(InputError, match=text):
-        found.blocked_merge(*pair)
+        result.blocked_merge(*pair)
 
 
-def test_a_pair_without_a_record_has_no_blocker() -> None:
-    found = cluster([[0.0], [1.0], [2.0], [3.0]], list("abab"))
-    kept = {pair: at for pair, at in found.refusals.index.items() if pair != (0, 2)}
-    forgetful = replace(found, refusals=replace(found.refusals, index=kept))
-    with pytest.raises(InputError, match="clusters 0 and 2: nothing is recorded that keeps them apart"):
+def test_a_pair_without_a_record_has_no_blocking_cluster() -> None:
+    result = cluster([[0.0], [1.0], [2.0], [3.0]], list("abab"))
+    kept = {pair: at for pair, at in result.refusals.index.items() if pair != (0, 2)}
+    forgetful = replace(result, refusals=replace(result.refusals, index=kept))
+    with pytest.raises(InputError, match="clusters 0 and 2: no blocked merge is recorded for them"):
         forgetful.blocked_merge(2, 0)
     assert forgetful.blocked_merge(1, 3).blocking == 2
 
 
-def test_the_rows_of_a_blocker_are_ascending() -> None:
+def test_the_rows_of_a_blocked_merge_are_ascending() -> None:
     X, y = random_space(300, 6, 3)
     several = [blocker for blocker in cluster(X, y).blocked_merges() if len(blocker.rows) > 1]
     assert len(several) > 20
@@ -110,7 +112,7 @@ def test_the_rows_of_a_blocker_are_ascending() -> None:
         assert blocker.blocking_rows.tolist() == sorted(set(blocker.blocking_rows.tolist()))
 
 
-def test_the_number_of_threads_does_not_change_the_blockers() -> None:
+def test_the_number_of_threads_does_not_change_the_blocked_merges() -> None:
     X, y = random_space(400, 2, 2)
     one, *others = (list(cluster(X, y, threads=threads).blocked_merges()) for threads in (1, 2, 4))
     for other in others:

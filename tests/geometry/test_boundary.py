@@ -1,4 +1,4 @@
-"""Near the boundary: hulls and labels that nearly touch are decided rightly, on either side of tau."""
+"""Hulls and labels that nearly touch get the right verdict, on either side of tau."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def balls(rng: Generator, d: int, gap: float) -> Pair:
 
 
 def unite(rng: Generator, A: Points, B: Points, gap: float) -> Pair:
-    """Scale to radius one, push apart along the first axis, turn."""
+    """Scale to radius 1, separate along the first axis, rotate."""
     radius = rms_radius(np.vstack([A, B]))
     turn = rotation(rng, A.shape[1])
     return A / radius @ turn, (B / radius + gap * np.eye(A.shape[1])[0]) @ turn
@@ -53,18 +53,18 @@ def unite(rng: Generator, A: Points, B: Points, gap: float) -> Pair:
 @pytest.mark.parametrize("d", [2, 8, 60])
 @pytest.mark.parametrize("gap", [0.0, 1e-8, 1e-7, 1e-5, 1e-4])
 @pytest.mark.parametrize("make", [slabs, balls])
-def test_hulls_that_nearly_touch_are_decided_rightly(make: Any, gap: float, d: int) -> None:
+def test_hulls_that_nearly_touch_get_the_right_verdict(make: Any, gap: float, d: int) -> None:
     for seed in range(2):
         A, B = make(np.random.default_rng([d, seed]), d, gap)
-        found = separate(A, B, scale=1.0)
-        assert found.verdict == ("separable" if gap > 1e-6 else "overlapping")
-        assert found.lower <= gap + 1e-13
-        assert found.upper >= gap - 1e-13
-        assert found.verify(A, B)
+        result = separate(A, B, scale=1.0)
+        assert result.verdict == ("separable" if gap > 1e-6 else "overlapping")
+        assert result.lower <= gap + 1e-13
+        assert result.upper >= gap - 1e-13
+        assert result.verify(A, B)
 
 
 def corners(rng: Generator, d: int, gap: float) -> Pair:
-    """Two clouds with a corner of each at one place, pushed `gap` apart in any direction."""
+    """Two clouds with a common corner, moved `gap` apart in a random direction."""
     A, B = rng.standard_normal((d + 3, d)), rng.standard_normal((d + 3, d)) + 4 / d**0.5
     away = rng.standard_normal(d)
     B[0] = A[0] + gap * away / np.linalg.norm(away)
@@ -77,9 +77,9 @@ def test_at_the_default_tau_corners_that_nearly_touch_are_decided(gap: float, d:
     rng = np.random.default_rng(0)
     for _ in range(100):
         A, B = corners(rng, d, gap)
-        found = separate(A, B, scale=1.0)
-        assert found.verdict != "undecided"
-        assert found.verify(A, B)
+        result = separate(A, B, scale=1.0)
+        assert result.verdict != "undecided"
+        assert result.verify(A, B)
 
 
 @pytest.mark.parametrize("make", [slabs, balls])
@@ -89,9 +89,9 @@ def test_hulls_that_nearly_touch_are_decided_though_points_repeat(make: Any, gap
     A, B = make(rng, 12, gap)
     A, B = A[rng.integers(0, len(A), 700)], np.repeat(B, 3, axis=0)
     A[:250] = make(np.random.default_rng(9), 12, gap)[0][:250]
-    found = separate(A, B, scale=1.0)
-    assert found.verdict == ("separable" if gap > 1e-6 else "overlapping")
-    assert found.verify(A, B)
+    result = separate(A, B, scale=1.0)
+    assert result.verdict == ("separable" if gap > 1e-6 else "overlapping")
+    assert result.verify(A, B)
 
 
 def test_a_pair_that_a_soft_margin_calls_overlapping_is_separable() -> None:
@@ -104,9 +104,9 @@ def test_a_pair_that_a_soft_margin_calls_overlapping_is_separable() -> None:
     y = np.repeat([0, 1], 200)
     X = np.vstack([A, B]) @ rotation(rng, 4)
     assert SVC(kernel="linear", C=1e4).fit(X, y).score(X, y) < 1
-    found = separate(X[:200], X[200:])
-    assert found.is_separable
-    assert found.distance == pytest.approx(1e-3, rel=1e-5)
+    result = separate(X[:200], X[200:])
+    assert result.is_separable
+    assert result.distance == pytest.approx(1e-3, rel=1e-5)
 
 
 def test_tau_is_relative_to_the_scale() -> None:
@@ -122,7 +122,7 @@ def test_tau_is_relative_to_the_scale() -> None:
 
 
 def close_pair(gap: float) -> tuple[Points, NDArray[Any], float]:
-    """Two far labels, and a row of b that is `gap` radii from a row of a, both outside of all else."""
+    """Two distant labels, and a row of b that is `gap` radii from a row of a, both far from all other rows."""
     rng = np.random.default_rng(3)
     X = rng.standard_normal((40, 3)) + np.repeat([[0.0, 0, 0], [20, 0, 0]], 20, axis=0)
     y = np.repeat(["a", "b"], 20)
@@ -133,11 +133,11 @@ def close_pair(gap: float) -> tuple[Points, NDArray[Any], float]:
 
 def test_points_of_two_labels_within_tau_of_each_other_never_merge() -> None:
     X, y, _ = close_pair(5e-7)
-    found = cluster(X, y)
-    assert found.sizes[found.assignments[[0, 20]]].tolist() == [1, 1]
-    assert found.n_clusters == 4
-    assert found.conflicts.tolist() == []
-    check_witnesses(X, found)
+    result = cluster(X, y)
+    assert result.sizes[result.assignments[[0, 20]]].tolist() == [1, 1]
+    assert result.n_clusters == 4
+    assert result.conflicts.tolist() == []
+    check_witnesses(X, result)
 
 
 def test_points_of_two_labels_just_beyond_tau_merge_with_their_own() -> None:
@@ -146,27 +146,27 @@ def test_points_of_two_labels_just_beyond_tau_merge_with_their_own() -> None:
 
 
 @pytest.mark.parametrize("tau", [1e-5, 1e-3, 0.4])
-def test_tau_is_honoured_and_carried(tau: float) -> None:
+def test_tau_is_used_and_stored(tau: float) -> None:
     for factor, linear in ((0.5, False), (2.0, True)):
         X, y, radius = close_pair(factor * tau)
-        found = cluster(X, y, tau=tau)
-        assert found.tau == tau
-        assert found.radius == pytest.approx(radius)
-        assert found.is_separable == linear
+        result = cluster(X, y, tau=tau)
+        assert result.tau == tau
+        assert result.radius == pytest.approx(radius)
+        assert result.is_separable == linear
 
 
-def test_hulls_that_only_touch_meet() -> None:
+def test_hulls_that_only_touch_overlap() -> None:
     X, y = [[0.0, 0.0], [2.0, 0.0], [1.0, 0.0], [1.0, 4.0]], list("aabb")
     assert cluster(X, y).assignments.tolist() == [0, 1, 2, 2]
 
 
 @pytest.mark.parametrize(("n", "d"), [(300, 8), (120, 2), (400, 40)])
-def test_labels_by_chance_are_decided(n: int, d: int) -> None:
+def test_random_labels_are_never_undecided(n: int, d: int) -> None:
     rng = np.random.default_rng([n, d])
     X, y = rng.standard_normal((n, d)), rng.integers(0, 5, n)
-    found = cluster(X, y)
-    assert found.n_undecided == 0
-    assert audit(X, y, found).clean
+    result = cluster(X, y)
+    assert result.n_undecided == 0
+    assert audit(X, y, result).clean
 
 
 @pytest.mark.parametrize("d", [2, 6, 30])
@@ -180,6 +180,6 @@ def test_labels_that_nearly_touch_are_linear_exactly_beyond_tau(gap: float, d: i
     X[:, 0] = np.where(y, 1.0, -1.0) * np.where(np.arange(400) % 100 < 50, 0.0, rng.random(400))
     X /= rms_radius(X)
     X[y == 1, 0] += gap
-    found = cluster(X @ rotation(rng, d), y)
-    assert found.n_undecided == 0
-    assert found.is_separable == (gap > 1e-6)
+    result = cluster(X @ rotation(rng, d), y)
+    assert result.n_undecided == 0
+    assert result.is_separable == (gap > 1e-6)

@@ -1,4 +1,4 @@
-"""The clusters: pure, disjoint, with a history that can be replayed, and the same whatever does not matter."""
+"""Clusters have one label and disjoint hulls, a history that can be replayed, and ignore irrelevant changes."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ each_set = pytest.mark.parametrize("name", [name for name in SETS if name.endswi
 
 
 def assignments(X: Any, y: Any, **options: Any) -> list[int]:
-    found = cluster(X, y, **options)
-    assert found.n_undecided == 0
-    return [int(number) for number in found.assignments]
+    result = cluster(X, y, **options)
+    assert result.n_undecided == 0
+    return [int(number) for number in result.assignments]
 
 
 # What the result says
@@ -34,26 +34,26 @@ def assignments(X: Any, y: Any, **options: Any) -> list[int]:
 @each_set
 def test_clusters_are_pure_and_numbered_by_their_smallest_row(name: str) -> None:
     _, y = SETS[name]
-    found = of_set(name)
-    assert found.labels == tuple(sorted(set(y.tolist())))
-    assert [found.cluster_labels[number] for number in found.assignments] == y.tolist()
-    firsts = [int(rows[0]) for rows in found.members()]
+    result = of_set(name)
+    assert result.labels == tuple(sorted(set(y.tolist())))
+    assert [result.cluster_labels[number] for number in result.assignments] == y.tolist()
+    firsts = [int(rows[0]) for rows in result.members()]
     assert firsts == sorted(firsts)
-    assert [len(rows) for rows in found.members()] == found.sizes.tolist()
-    assert sorted(np.concatenate(found.members()).tolist()) == list(range(len(y)))
-    assert found.n_clusters == len(found.sizes) == len(found.cluster_codes)
-    assert found.n_labels == len(found.labels)
+    assert [len(rows) for rows in result.members()] == result.sizes.tolist()
+    assert sorted(np.concatenate(result.members()).tolist()) == list(range(len(y)))
+    assert result.n_clusters == len(result.sizes) == len(result.cluster_codes)
+    assert result.n_labels == len(result.labels)
 
 
 @each_set
 def test_a_space_is_linear_exactly_if_all_pairs_of_labels_are_separable(name: str) -> None:
     X, y = SETS[name]
-    found = of_set(name)
-    pairs = combinations(found.labels, 2)
-    separable = all(separate(X[y == a], X[y == b], scale=found.radius, gap=None).is_separable for a, b in pairs)
-    assert found.is_separable == (found.n_clusters == found.n_labels)
-    if len(found.conflicts) == 0:
-        assert found.is_separable == separable
+    result = of_set(name)
+    pairs = combinations(result.labels, 2)
+    separable = all(separate(X[y == a], X[y == b], scale=result.radius, gap=None).is_separable for a, b in pairs)
+    assert result.is_separable == (result.n_clusters == result.n_labels)
+    if len(result.conflicts) == 0:
+        assert result.is_separable == separable
     else:
         assert not separable
 
@@ -61,12 +61,12 @@ def test_a_space_is_linear_exactly_if_all_pairs_of_labels_are_separable(name: st
 @each_set
 def test_labels_that_are_whole_have_one_cluster_and_no_history(name: str) -> None:
     _, y = SETS[name]
-    found = of_set(name)
-    frozen = set(found.conflicts.tolist())
-    for label in found.whole:
+    result = of_set(name)
+    frozen = set(result.conflicts.tolist())
+    for label in result.whole:
         rows = [row for row in np.flatnonzero(y == label).tolist() if row not in frozen]
-        assert len(set(found.assignments[rows].tolist())) <= 1
-        assert not np.isin(found.merges["first"], rows).any()
+        assert len(set(result.assignments[rows].tolist())) <= 1
+        assert not np.isin(result.merges["first"], rows).any()
 
 
 @each_set
@@ -87,21 +87,21 @@ def test_replaying_the_history_of_a_larger_space_gives_the_clusters(n: int, d: i
     replay(X, y, cluster(X, y))
 
 
-def replay(X: NDArray[Any], y: NDArray[Any], found: Clustering) -> None:
-    """Merge single rows as the history says: two present clusters of one label, at the distance of their means."""
+def replay(X: NDArray[Any], y: NDArray[Any], result: Clustering) -> None:
+    """Replay the history; check that each merge joins two clusters of one label at the stated distance."""
     Z = np.asarray(X, dtype=np.float64) - np.asarray(X, dtype=np.float64).mean(axis=0)
-    rows = np.flatnonzero(~np.isin(y, np.array(found.whole, dtype=y.dtype)))
+    rows = np.flatnonzero(~np.isin(y, np.array(result.whole, dtype=y.dtype)))
     present = {int(row): [int(row)] for row in rows}
-    for first, second, distance in found.merges.tolist():
+    for first, second, distance in result.merges.tolist():
         assert first < second
         a, b = present[first], present.pop(second)
         assert y[first] == y[second]
-        apart = np.linalg.norm(Z[a].mean(axis=0) - Z[b].mean(axis=0))
-        assert distance == pytest.approx(apart, rel=1e-9, abs=1e-9 * found.radius)
+        expected = np.linalg.norm(Z[a].mean(axis=0) - Z[b].mean(axis=0))
+        assert distance == pytest.approx(expected, rel=1e-9, abs=1e-9 * result.radius)
         present[first] = a + b
     expected = {frozenset(members) for members in present.values()}
     kept = np.isin(np.arange(len(y)), rows)
-    assert expected == {frozenset(group.tolist()) for group in found.members() if kept[group[0]]}
+    assert expected == {frozenset(group.tolist()) for group in result.members() if kept[group[0]]}
 
 
 def test_the_history_takes_the_closest_means_first() -> None:
@@ -114,7 +114,7 @@ def test_of_equally_close_means_those_with_the_smallest_rows_merge_first() -> No
     assert cluster(X, y).merges.tolist() == [(0, 2, 1.0), (1, 3, 1.0)]
 
 
-def test_means_that_only_rounding_tells_apart_are_equally_close() -> None:
+def test_distances_of_means_that_differ_by_rounding_are_ties() -> None:
     X, y = np.array([[0.2], [0.6], [0.1], [0.7], [0.4]]), list("aaaab")
     assert abs(X[0, 0] - X[2, 0]) > abs(X[1, 0] - X[3, 0])
     assert [merge[:2] for merge in cluster(X, y).merges.tolist()] == [(0, 2), (1, 3)]
@@ -122,8 +122,8 @@ def test_means_that_only_rounding_tells_apart_are_equally_close() -> None:
 
 def test_rows_that_coincide_merge_first_and_count_in_the_mean() -> None:
     X, y = [[0.0], [0.0], [0.0], [4.0], [100.0], [50.0]], list("aaaaab")
-    found = cluster(X, y)
-    assert found.merges.tolist() == [(0, 1, 0.0), (0, 2, 0.0), (0, 3, 4.0)]
+    result = cluster(X, y)
+    assert result.merges.tolist() == [(0, 1, 0.0), (0, 2, 0.0), (0, 3, 4.0)]
     X[5] = [200.0]
     assert cluster(X, y).whole == ("a", "b")
 
@@ -132,52 +132,52 @@ def test_rows_that_coincide_merge_first_and_count_in_the_mean() -> None:
 
 
 def test_conflicts_stay_alone_and_still_block_others() -> None:
-    found = cluster([[-1.0], [0.0], [0.0], [1.0], [0.0], [0.0]], list("aabaab"))
-    assert found.assignments.tolist() == [0, 1, 2, 3, 4, 5]
-    assert found.conflicts.tolist() == [1, 2, 4, 5]
+    result = cluster([[-1.0], [0.0], [0.0], [1.0], [0.0], [0.0]], list("aabaab"))
+    assert result.assignments.tolist() == [0, 1, 2, 3, 4, 5]
+    assert result.conflicts.tolist() == [1, 2, 4, 5]
 
 
 def test_a_conflict_blocks_a_third_label() -> None:
     X, y = [[-1.0, 0.0], [1.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 5.0]], list("ccaba")
-    found = cluster(X, y)
-    assert found.assignments.tolist() == [0, 1, 2, 3, 4]
-    assert found.blocked_merge(0, 1).blocking_rows.tolist() in ([2], [3])
+    result = cluster(X, y)
+    assert result.assignments.tolist() == [0, 1, 2, 3, 4]
+    assert result.blocked_merge(0, 1).blocking_rows.tolist() in ([2], [3])
 
 
-def test_a_conflict_beside_a_hull_does_not_block_it() -> None:
+def test_a_conflict_outside_a_hull_does_not_block_it() -> None:
     X, y = [[-1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]], list("aaab")
-    found = cluster(X, y)
-    assert found.assignments.tolist() == [0, 0, 1, 2]
+    result = cluster(X, y)
+    assert result.assignments.tolist() == [0, 0, 1, 2]
 
 
 def test_an_overlap_at_the_start_does_not_end_in_one_cluster_for_each_label() -> None:
     X, y = [[0.0], [0.0], [10.0], [11.0], [20.0], [21.0], [30.0]], list("abaabba")
-    found = cluster(X, y)
-    assert found.assignments.tolist() == [0, 1, 2, 2, 3, 3, 4]
+    result = cluster(X, y)
+    assert result.assignments.tolist() == [0, 1, 2, 2, 3, 3, 4]
 
 
 def test_where_all_points_are_identical_each_is_alone() -> None:
     X, y = np.full((9, 4), 0.1), np.repeat([1, 2, 3], 3)
-    found = cluster(X, y)
-    assert found.assignments.tolist() == list(range(9))
-    assert found.conflicts.tolist() == list(range(9))
-    assert (found.radius, found.n_undecided, found.is_separable) == (0.0, 0, False)
-    assert len(list(found.blocked_merges())) == 9
+    result = cluster(X, y)
+    assert result.assignments.tolist() == list(range(9))
+    assert result.conflicts.tolist() == list(range(9))
+    assert (result.radius, result.n_undecided, result.is_separable) == (0.0, 0, False)
+    assert len(list(result.blocked_merges())) == 9
 
 
 def test_where_all_points_are_identical_one_label_is_one_cluster() -> None:
-    found = cluster(np.full((9, 4), 0.1), np.ones(9, int))
-    assert found.assignments.tolist() == [0] * 9
-    assert found.is_separable
-    assert len(found.conflicts) == 0
+    result = cluster(np.full((9, 4), 0.1), np.ones(9, int))
+    assert result.assignments.tolist() == [0] * 9
+    assert result.is_separable
+    assert len(result.conflicts) == 0
 
 
 def test_identical_points_of_one_label_are_in_one_cluster() -> None:
     X, y = random_space(120, 3, 3)
     X[60:] = X[:60]
     y[60:] = y[:60]
-    found = cluster(X, y)
-    assert found.assignments[60:].tolist() == found.assignments[:60].tolist()
+    result = cluster(X, y)
+    assert result.assignments[60:].tolist() == result.assignments[:60].tolist()
 
 
 def test_zeros_of_both_signs_are_in_conflict() -> None:
@@ -212,7 +212,7 @@ def test_a_second_run_gives_the_same() -> None:
     assert assignments(X, y) == assignments(X.copy(), y.copy())
 
 
-def test_the_input_is_left_as_it_was() -> None:
+def test_the_input_is_not_modified() -> None:
     X, y = random_space(60, 3)
     before = X.copy(), y.copy()
     cluster(X, y)
@@ -231,28 +231,28 @@ def test_the_layout_in_memory_changes_nothing(order: str) -> None:
 
 
 def test_one_label_is_one_cluster() -> None:
-    found = cluster(np.random.default_rng(0).standard_normal((50, 3)), ["only"] * 50)
-    assert found.assignments.tolist() == [0] * 50
-    assert (found.whole, found.is_separable, found.n_undecided) == (("only",), True, 0)
-    assert list(found.blocked_merges()) == []
+    result = cluster(np.random.default_rng(0).standard_normal((50, 3)), ["only"] * 50)
+    assert result.assignments.tolist() == [0] * 50
+    assert (result.whole, result.is_separable, result.n_undecided) == (("only",), True, 0)
+    assert list(result.blocked_merges()) == []
 
 
 def test_one_point_is_one_cluster() -> None:
-    found = cluster([[3.0, 4.0]], ["a"])
-    assert (found.assignments.tolist(), found.n_clusters, found.radius) == ([0], 1, 0.0)
+    result = cluster([[3.0, 4.0]], ["a"])
+    assert (result.assignments.tolist(), result.n_clusters, result.radius) == ([0], 1, 0.0)
 
 
 def test_labels_with_one_point_are_clusters_and_block_others() -> None:
-    found = cluster([[0.0], [1.0], [2.0], [9.0]], ["a", "lone", "a", "other"])
-    assert found.assignments.tolist() == [0, 1, 2, 3]
-    assert found.blocked_merge(0, 2).blocking == 1
+    result = cluster([[0.0], [1.0], [2.0], [9.0]], ["a", "lone", "a", "other"])
+    assert result.assignments.tolist() == [0, 1, 2, 3]
+    assert result.blocked_merge(0, 2).blocking == 1
 
 
 def test_fewer_points_than_dimensions_are_linear_whatever_the_labels() -> None:
     rng = np.random.default_rng(1)
-    found = cluster(rng.standard_normal((100, 150)), rng.integers(0, 4, 100))
-    assert found.is_separable
-    assert found.n_undecided == 0
+    result = cluster(rng.standard_normal((100, 150)), rng.integers(0, 4, 100))
+    assert result.is_separable
+    assert result.n_undecided == 0
 
 
 def test_on_a_line_the_clusters_are_the_runs() -> None:
@@ -280,9 +280,9 @@ def test_a_common_offset_changes_nothing(offset: float) -> None:
 def test_numbers_of_any_kind_are_taken_at_their_value(kind: type) -> None:
     X, y = random_space(80, 2)
     X = (X * 20).astype(kind)
-    found = cluster(X, y)
-    assert found.assignments.tolist() == cluster(X.astype(np.float64), y).assignments.tolist()
-    assert found.n_undecided == 0
+    result = cluster(X, y)
+    assert result.assignments.tolist() == cluster(X.astype(np.float64), y).assignments.tolist()
+    assert result.n_undecided == 0
 
 
 @pytest.mark.parametrize("power", [-1060, -996, 996])
@@ -293,9 +293,9 @@ def test_a_power_of_two_changes_nothing(power: int) -> None:
 
 def test_columns_of_very_different_scales_are_clustered() -> None:
     X, y = random_space(26, 3, 2)
-    found = cluster(X * [1e9, 1.0, 1.0], y)
-    assert found.n_undecided == 0
-    assert found.assignments.tolist() == plain_cluster(X * [1e9, 1.0, 1.0], y).assignments.tolist()
+    result = cluster(X * [1e9, 1.0, 1.0], y)
+    assert result.n_undecided == 0
+    assert result.assignments.tolist() == plain_cluster(X * [1e9, 1.0, 1.0], y).assignments.tolist()
 
 
 # Labels
@@ -314,25 +314,25 @@ def test_columns_of_very_different_scales_are_clustered() -> None:
     ],
 )
 def test_labels_keep_their_values_and_are_sorted(labels: Any, expected: tuple[object, ...]) -> None:
-    found = cluster([[0.0], [5.0], [1.0], [9.0]], labels)
-    assert found.labels == expected
-    assert [type(label) for label in found.labels] == [type(label) for label in expected]
-    assert [found.cluster_labels[number] for number in found.assignments] == list(labels)
+    result = cluster([[0.0], [5.0], [1.0], [9.0]], labels)
+    assert result.labels == expected
+    assert [type(label) for label in result.labels] == [type(label) for label in expected]
+    assert [result.cluster_labels[number] for number in result.assignments] == list(labels)
 
 
 @pytest.mark.parametrize("kind", [None, object])
 def test_labels_of_bytes_are_read_as_text(kind: type | None) -> None:
     labels = np.array(["b", "ü", "b", "a"]).astype(object)
-    found = cluster([[0.0], [5.0], [1.0], [9.0]], np.array([label.encode() for label in labels], dtype=kind))
-    assert found.labels == ("a", "b", "ü")
-    assert [found.cluster_labels[number] for number in found.assignments] == labels.tolist()
+    result = cluster([[0.0], [5.0], [1.0], [9.0]], np.array([label.encode() for label in labels], dtype=kind))
+    assert result.labels == ("a", "b", "ü")
+    assert [result.cluster_labels[number] for number in result.assignments] == labels.tolist()
 
 
 # Progress
 
 
 class Hurried:
-    """The compiled library, its greedy interrupted after every step."""
+    """The compiled library, with its merging interrupted after every step."""
 
     def __init__(self) -> None:
         self.library = kernels.library()
@@ -380,32 +380,32 @@ def whole_spaces(draw: st.DrawFn) -> tuple[NDArray[Any], NDArray[Any]]:
 @settings(max_examples=40, deadline=None, derandomize=True)
 def test_clusters_of_whole_numbers_pass_the_audit(space: tuple[NDArray[Any], NDArray[Any]]) -> None:
     X, y = space
-    found = cluster(X, y)
-    assert found.n_undecided == 0
-    assert [found.cluster_labels[number] for number in found.assignments] == y.tolist()
-    assert audit(X, y, found).problems == ()
+    result = cluster(X, y)
+    assert result.n_undecided == 0
+    assert [result.cluster_labels[number] for number in result.assignments] == y.tolist()
+    assert audit(X, y, result).problems == ()
 
 
 @given(whole_spaces())
 @settings(max_examples=30, deadline=None, derandomize=True)
 def test_clusters_of_whole_numbers_have_witnesses_and_a_history(space: tuple[NDArray[Any], NDArray[Any]]) -> None:
     X, y = space
-    found = cluster(X, y)
-    check_witnesses(X, found)
-    replay(X, y, found)
+    result = cluster(X, y)
+    check_witnesses(X, result)
+    replay(X, y, result)
 
 
 def test_rows_at_one_place_do_not_merge_within_tau_of_another_label() -> None:
     rng = np.random.default_rng(0)
     crowd, rest = rng.normal(size=(60, 8)) * 1e-8, rng.normal(size=(40, 8))
     X, y = np.vstack([crowd, crowd[:30], rest]), list("a" * 59 + "b" + "a" * 30 + "c" * 20 + "d" * 20)
-    found = cluster(X, y)
-    assert found.sizes[found.assignments[:90]].tolist() == [1] * 90
-    assert audit(X, y, found).clean
+    result = cluster(X, y)
+    assert result.sizes[result.assignments[:90]].tolist() == [1] * 90
+    assert audit(X, y, result).clean
 
 
 def test_two_labels_at_one_place_are_not_separable() -> None:
     for X, y in (([[0.0], [0.0]], "ab"), ([[0.0, 0.0], [1e-8, 0.0], [5.0, 5.0], [5.0, 6.0], [9.0, 1.0]], "abccc")):
-        found = cluster(X, list(y))
-        assert found.n_clusters == found.n_labels
-        assert not found.is_separable
+        result = cluster(X, list(y))
+        assert result.n_clusters == result.n_labels
+        assert not result.is_separable

@@ -10,10 +10,10 @@ from sklearn.metrics import silhouette_score
 from closerlook.geometry.fit import _evidence, gdv, label_fit, logme, nearest_mean_accuracy, silhouette
 
 
-def blobs(apart: float, n: int = 150, d: int = 5, m: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def blobs(distance: float, n: int = 150, d: int = 5, m: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     y = np.r_[np.arange(m), rng.integers(0, m, n - m)]
-    return rng.normal(size=(n, d)) + apart * rng.normal(size=(m, d))[y], y
+    return rng.normal(size=(n, d)) + distance * rng.normal(size=(m, d))[y], y
 
 
 def test_silhouette_is_that_of_scikit_learn() -> None:
@@ -36,7 +36,7 @@ def test_gdv_is_its_formula() -> None:
     assert gdv(X, y) == pytest.approx((inside - between) / math.sqrt(5))
 
 
-def test_labels_that_say_nothing_have_gdv_zero() -> None:
+def test_random_labels_have_gdv_zero() -> None:
     X, y = blobs(0, n=600)
     assert abs(gdv(X, y)) < 0.02
 
@@ -45,7 +45,7 @@ def test_logme_is_the_evidence_written_out() -> None:
     """At the fixed point, the evidence of each target from full (n, n) and (d, d) matrices."""
     X, y = blobs(1, n=80)
     n, d = X.shape
-    found = []
+    result = []
     for code in range(3):
         target = (y == code).astype(float)
         alpha = beta = 1.0
@@ -64,13 +64,13 @@ def test_logme_is_the_evidence_written_out() -> None:
             - alpha / 2 * (m @ m)
             - np.linalg.slogdet(A)[1] / 2
         )
-        found.append(whole / n)
-    assert logme(X, y) == pytest.approx(np.mean(found), abs=1e-4)
+        result.append(whole / n)
+    assert logme(X, y) == pytest.approx(np.mean(result), abs=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["more rows", "more columns", "columns that copy others", "nearly a copy"])
 def test_logme_is_that_by_the_singular_vectors(kind: str) -> None:
-    """As the authors' code has it: the singular value decomposition of all of X."""
+    """As in the authors' code, from the singular value decomposition of X."""
     X, y = blobs(1, n=90, d=7)
     if kind == "more columns":
         X = np.random.default_rng(0).normal(size=(90, 140)) + np.pad(X, ((0, 0), (0, 133)))
@@ -99,7 +99,7 @@ def test_a_space_of_zeros_has_no_evidence() -> None:
     assert math.isnan(logme(np.zeros((6, 2)), list("aabbcc")))
 
 
-def test_labels_of_one_row_say_nothing_of_the_distance_within() -> None:
+def test_labels_of_one_row_have_no_distance_within() -> None:
     X, y = blobs(0, n=600)
     several = gdv(X, y)
     y[:10] = np.arange(10, 20)
@@ -108,15 +108,16 @@ def test_labels_of_one_row_say_nothing_of_the_distance_within() -> None:
 
 
 def test_scores_of_a_collapsed_space_keep_their_digits() -> None:
-    """Labels of a millionth of their distance: products in single precision would lose what is inside them."""
+    """Labels whose radius is a millionth of their distance: single precision would lose the distances within."""
     X, y = blobs(1, n=300)
     means = np.array([X[y == code].mean(axis=0) for code in range(3)])
     X = means[y] + 1e-6 * (X - means[y])
     assert 1 - silhouette(X, y) == pytest.approx(1 - silhouette_score(X, y), rel=1e-3)
 
 
-def test_blocks_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_strips_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = blobs(1)
+    monkeypatch.setattr("closerlook.geometry.shape.TILE", 7)
     whole = label_fit(X, y)
     monkeypatch.setattr("closerlook.geometry.shape.BLOCK_BYTES", 8 * 150 * 7)
     one, three = (label_fit(X, y, threads=threads) for threads in (1, 3))
@@ -124,8 +125,8 @@ def test_blocks_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     assert one.to_dict() == pytest.approx(whole.to_dict(), rel=1e-12)
 
 
-def test_all_scores_rise_as_labels_move_apart() -> None:
-    near, far = (label_fit(*blobs(apart)) for apart in (0.2, 4))
+def test_all_scores_rise_with_the_distance_between_labels() -> None:
+    near, far = (label_fit(*blobs(distance)) for distance in (0.2, 4))
     assert far.logme > near.logme
     assert far.gdv < near.gdv
     assert far.silhouette > near.silhouette

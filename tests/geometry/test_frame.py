@@ -1,4 +1,4 @@
-"""The frame: its radius is that of the points, and it keeps their differences wherever they lie."""
+"""The frame has the RMS radius of the points, and keeps their differences at any offset."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_the_slack_covers_the_rounding_of_a_projection(d: int) -> None:
     normal = rng.standard_normal(d)
     normal /= np.linalg.norm(normal)
     direction = [Fraction(value) for value in normal.tolist()]
-    for row, found in zip(X.tolist(), (X @ normal).tolist(), strict=True):
+    for row, result in zip(X.tolist(), (X @ normal).tolist(), strict=True):
         exact = sum(Fraction(x) * n for x, n in zip(row, direction, strict=True))
-        assert abs(exact - Fraction(found)) <= Frame.slack(longest(X), d)
+        assert abs(exact - Fraction(result)) <= Frame.slack(longest(X), d)
     assert Frame.slack(longest(X), d) < 1e-10

@@ -1,8 +1,12 @@
-"""The edge of the compiled code: threads, a library that is missing, certificates that were not asked for."""
+"""The interface to the compiled code: threads, missing libraries, certificates, instruction sets."""
 
 from __future__ import annotations
 
+import json
 import os
+import platform
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +24,7 @@ def test_fewer_threads_than_one_are_refused(threads: int) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 3, 64])
-def test_as_many_threads_as_asked_for_are_used(threads: int) -> None:
+def test_the_requested_number_of_threads_is_used(threads: int) -> None:
     assert kernels.count_threads(threads) == threads
 
 
@@ -40,14 +44,14 @@ def test_where_cores_cannot_be_pinned_all_are_counted(monkeypatch: pytest.Monkey
 
 @pytest.fixture
 def forgotten() -> Iterator[None]:
-    """The library is loaded anew in the test, and once more after it."""
+    """Load the library again in the test and after it."""
     kernels.library.cache_clear()
     yield
     kernels.library.cache_clear()
 
 
 @pytest.mark.usefixtures("forgotten")
-def test_a_library_that_is_missing_is_one_clear_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_library_raises_one_clear_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(kernels, "LIBRARY", tmp_path / "kernels.so")
     text = r"the compiled part of closerlook cannot be loaded \(.*kernels.so.*\); install the package again, with a C"
     with pytest.raises(WorkError, match=text):
@@ -55,7 +59,7 @@ def test_a_library_that_is_missing_is_one_clear_error(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.usefixtures("forgotten")
-def test_a_library_that_is_damaged_is_one_clear_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_damaged_library_raises_one_clear_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "kernels.so").write_bytes(b"no library")
     monkeypatch.setattr(kernels, "LIBRARY", tmp_path / "kernels.so")
     with pytest.raises(WorkError, match="the compiled part of closerlook cannot be loaded"):
@@ -73,7 +77,7 @@ def pairs_of_points() -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
     return Z, groups, np.array([(a, b) for a in range(50) for b in range(a + 1, 50)])
 
 
-def test_pairs_are_solved_alike_by_any_number_of_threads_and_in_any_company() -> None:
+def test_verdicts_do_not_depend_on_threads_or_on_other_pairs() -> None:
     Z, groups, pairs = pairs_of_points()
     one, three = (kernels.solve_pairs(Z, groups, pairs, tau=1e-6, slack=1e-14, threads=t) for t in (1, 3))
     assert one.verdict.tolist() == three.verdict.tolist()
@@ -96,9 +100,48 @@ def test_no_pairs_have_no_verdicts() -> None:
     assert len(kernels.solve_pairs(Z, groups, np.zeros((0, 2), int), tau=1e-6, slack=1e-14).verdict) == 0
 
 
-def test_certificates_are_there_only_where_asked_for() -> None:
+def test_certificates_exist_only_if_requested() -> None:
     Z, groups, pairs = pairs_of_points()
-    with pytest.raises(ValueError, match="certificates were not asked for"):
+    with pytest.raises(ValueError, match="certificates were not requested"):
         kernels.solve_pairs(Z, groups, pairs[:1], tau=1e-6, slack=1e-14).certificate(0)
-    found = kernels.solve_pairs(Z, groups, pairs[:1], tau=1e-6, slack=1e-14, certificates=True)
-    assert np.linalg.norm(found.certificate(0)[3]) == pytest.approx(1)
+    result = kernels.solve_pairs(Z, groups, pairs[:1], tau=1e-6, slack=1e-14, certificates=True)
+    assert np.linalg.norm(result.certificate(0)[3]) == pytest.approx(1)
+
+
+CLUSTER_EVERY_SET = """
+import json
+from closerlook.geometry import cluster
+from tests.geometry.sets import small_sets
+results = {name: cluster(X, y) for name, X, y in small_sets()}
+history = lambda merges: [merges["first"].tolist(), merges["second"].tolist()]
+print(json.dumps({name: [c.assignments.tolist(), history(c.merges)] for name, c in results.items()}))
+"""
+
+
+def test_clusters_are_the_same_with_baseline_and_with_wide_instructions() -> None:
+    """The environment variable takes effect when the library is loaded, so each choice needs a separate process."""
+    results = []
+    for choice in ("", "baseline"):
+        environment = os.environ | {"CLOSERLOOK_KERNELS": choice}
+        command = [sys.executable, "-c", CLUSTER_EVERY_SET]
+        results.append(json.loads(subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE).stdout))
+    assert results[0] == results[1]
+    assert len(results[0]) > 100
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="only x86-64 has a second set of instructions")
+def test_the_baseline_instructions_can_be_chosen() -> None:
+    """A fused multiply-add rounds once: a sum of products then has other last digits on some random vectors."""
+    if "fma" not in Path("/proc/cpuinfo").read_text(encoding="utf-8").split():
+        pytest.skip("this processor has the baseline instructions alone")
+    results = {distance_digits(choice) for choice in ("", "baseline")}
+    assert len(results) == 2
+
+
+def distance_digits(choice: str) -> bytes:
+    program = (
+        "import numpy as np; from closerlook.geometry import separate; r = np.random.default_rng(0);"
+        "print([separate(r.normal(size=(9, 40)), r.normal(size=(9, 40))).normal.tolist() for _ in range(5)])"
+    )
+    environment = os.environ | {"CLOSERLOOK_KERNELS": choice}
+    return subprocess.run([sys.executable, "-c", program], env=environment, check=True, stdout=subprocess.PIPE).stdout

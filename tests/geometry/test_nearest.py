@@ -1,4 +1,4 @@
-"""Prediction: each query finds its nearest hull at the distance that the plain twin gives."""
+"""Each query gets its nearest hull, at the distance of the plain implementation."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def plain_distances(X: NDArray[Any], members: Hulls, queries: NDArray[Any]) -> P
 
 @pytest.fixture(params=["inner products", "coordinates"])
 def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Both ways to a distance: that of hulls whose inner products fit into memory, and that of larger ones."""
+    """Both ways to compute a distance: from inner products, and from coordinates for large hulls."""
     if request.param == "coordinates":
         monkeypatch.setattr(nearest, "GRAM_BYTES", 0)
     return str(request.param)
@@ -56,7 +56,7 @@ def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
         ([0.0, 8.0], 2, [6.0, 61**0.5, 2**0.5]),
     ],
 )
-def test_distances_are_those_worked_out_by_hand(query: list[float], hull: int, distances: list[float]) -> None:
+def test_distances_match_worked_examples(query: list[float], hull: int, distances: list[float]) -> None:
     X, members = shapes()
     assert hull_distances(X, members, [query])[0] == pytest.approx(distances, rel=1e-6, abs=1e-9)
     winner, distance = nearest_hulls(X, members, [query])
@@ -67,7 +67,7 @@ def test_distances_are_those_worked_out_by_hand(query: list[float], hull: int, d
 @pytest.mark.usefixtures("path")
 @pytest.mark.parametrize("d", [1, 2, 4, 9, 30])
 @pytest.mark.parametrize("seed", range(3))
-def test_distances_are_those_of_the_plain_twin(seed: int, d: int) -> None:
+def test_distances_match_the_plain_implementation(seed: int, d: int) -> None:
     X, members, queries = random_hulls(seed, d)
     expected = plain_distances(X, members, queries)
     assert hull_distances(X, members, queries) == pytest.approx(expected, rel=1e-5, abs=1e-6)
@@ -107,7 +107,7 @@ def test_inside_a_hull_the_distance_is_zero() -> None:
 
 
 @pytest.mark.usefixtures("path")
-def test_of_hulls_equally_near_the_first_is_taken() -> None:
+def test_the_first_of_equally_near_hulls_wins() -> None:
     X = np.array([[0.0, 1.0], [0.0, -1.0], [1.0, 0.0], [-1.0, 0.0]])
     for order in ([0, 1, 2, 3], [3, 1, 0, 2], [2, 3, 1, 0]):
         hulls = [np.array([row]) for row in order]
@@ -117,13 +117,13 @@ def test_of_hulls_equally_near_the_first_is_taken() -> None:
 
 
 @pytest.mark.usefixtures("path")
-def test_of_hulls_equally_near_the_first_is_taken_though_the_second_has_the_nearer_corner() -> None:
+def test_the_first_of_equally_near_hulls_wins_even_if_the_second_has_the_nearer_corner() -> None:
     X = np.array([[-3.0, 1.0], [3.0, 1.0], [0.0, -1.0]])
     assert nearest_hulls(X, [np.array([0, 1]), np.array([2])], [[0.0, 0.0]])[0].tolist() == [0]
 
 
 @pytest.mark.usefixtures("path")
-def test_of_hulls_that_both_hold_a_point_the_first_is_taken() -> None:
+def test_the_first_of_two_hulls_that_contain_a_point_wins() -> None:
     X = np.array([[0.0], [4.0], [1.0], [9.0]])
     for hulls in ([[0, 1], [2, 3]], [[2, 3], [0, 1]]):
         winner, distance = nearest_hulls(X, [np.array(rows) for rows in hulls], [[2.0], [3.0], [4.0]])
@@ -137,11 +137,11 @@ def test_of_hulls_that_both_hold_a_point_the_first_is_taken() -> None:
 )
 def test_training_points_get_a_cluster_of_their_label(name: str) -> None:
     X, y = SETS[name]
-    found = cluster(X, y)
-    winner, distance = nearest_hulls(X, found.members(), X)
-    assert found.cluster_codes[winner].tolist() == found.cluster_codes[found.assignments].tolist()
-    assert (winner <= found.assignments).all()  # clusters of one label may overlap: the first that holds the point
-    assert distance.max() <= 1e-8 * found.radius + 1e-9
+    result = cluster(X, y)
+    winner, distance = nearest_hulls(X, result.members(), X)
+    assert result.cluster_codes[winner].tolist() == result.cluster_codes[result.assignments].tolist()
+    assert (winner <= result.assignments).all()  # clusters of one label may overlap: the first that holds the point
+    assert distance.max() <= 1e-8 * result.radius + 1e-9
 
 
 def test_a_row_in_conflict_gets_the_first_of_its_clusters() -> None:
@@ -156,9 +156,9 @@ def test_a_row_in_conflict_gets_the_first_of_its_clusters() -> None:
 def test_queries_far_outside_have_their_distance(far: float) -> None:
     X, members = shapes()
     queries = np.array([[far, 1.0], [1.0, far], [-far, 1.0]])
-    found = hull_distances(X, members, queries)
-    assert found[:, 0] == pytest.approx([far - 2, far - 2, far], rel=1e-6)
-    assert nearest_hulls(X, members, queries)[1] == pytest.approx(found.min(axis=1), rel=1e-6)
+    result = hull_distances(X, members, queries)
+    assert result[:, 0] == pytest.approx([far - 2, far - 2, far], rel=1e-6)
+    assert nearest_hulls(X, members, queries)[1] == pytest.approx(result.min(axis=1), rel=1e-6)
 
 
 @pytest.mark.usefixtures("path")
@@ -220,7 +220,7 @@ def test_progress_grows_to_its_total(call: Any) -> None:
 
 
 @pytest.mark.usefixtures("path")
-def test_a_query_far_away_leaves_the_others_alone() -> None:
+def test_a_far_query_does_not_change_the_others() -> None:
     X, members, queries = random_hulls(0, 3)
     with_stranger = np.vstack([queries, np.full((1, 3), 1e14)])
     assert hull_distances(X, members, with_stranger)[:-1].tolist() == hull_distances(X, members, queries).tolist()

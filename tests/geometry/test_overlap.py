@@ -1,4 +1,4 @@
-"""How far labels are from separable: what a soft margin leaves on the wrong side."""
+"""How far labels are from linearly separable: the points on the wrong side of a soft margin."""
 
 import numpy as np
 import pytest
@@ -9,15 +9,15 @@ from closerlook.geometry import overlap
 from closerlook.geometry.overlap import _soft_margin, overlaps
 
 
-def mixed(n: int = 200, d: int = 4, apart: float = 1.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def mixed(n: int = 200, d: int = 4, shift: float = 1.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, n).astype(bool)
-    return rng.normal(size=(n, d)) * np.geomspace(0.1, 10, d) + apart * y[:, None], y
+    return rng.normal(size=(n, d)) * np.geomspace(0.1, 10, d) + shift * y[:, None], y
 
 
-@pytest.mark.parametrize(("n", "d", "apart"), [(200, 4, 1.0), (500, 30, 0.5), (400, 3, 0.0), (30, 40, 0.1)])
-def test_the_soft_margin_is_that_of_scikit_learn(n: int, d: int, apart: float) -> None:
-    X, positive = mixed(n, d, apart)
+@pytest.mark.parametrize(("n", "d", "shift"), [(200, 4, 1.0), (500, 30, 0.5), (400, 3, 0.0), (30, 40, 0.1)])
+def test_the_soft_margin_is_that_of_scikit_learn(n: int, d: int, shift: float) -> None:
+    X, positive = mixed(n, d, shift)
     scaled = StandardScaler().fit_transform(X)
     model = LinearSVC(C=10.0, loss="squared_hinge", dual=False, tol=1e-9, max_iter=100_000).fit(scaled, positive)
     margins = np.where(positive, 1.0, -1.0) * model.decision_function(scaled)
@@ -27,23 +27,21 @@ def test_the_soft_margin_is_that_of_scikit_learn(n: int, d: int, apart: float) -
 
 
 @pytest.mark.parametrize("steps", [1, 2, 50])
-def test_without_what_is_removed_the_rest_is_separable_however_few_steps_there_were(
-    steps: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_rest_is_separable_after_any_number_of_steps(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overlap, "STEPS", steps)
     X, y = mixed(150, 3, 0.05)
     scores = np.column_stack([(X - X.mean(axis=0)) / X.std(axis=0), np.ones(len(X))]) * np.where(y, 1, -1)[:, None]
     right = scores @ overlap._least_squared_hinge(scores) > 0
-    (found,) = overlaps(X, y)
-    assert found.removed == (~right).sum()
+    (result,) = overlaps(X, y)
+    assert result.removed == (~right).sum()
     assert overlaps(X[right], y[right]) == []
 
 
-def test_identical_points_of_two_labels_separate_when_the_smaller_label_goes() -> None:
-    (found,) = overlaps(np.ones((9, 5)), ["a"] * 3 + ["b"] * 6)
-    assert (found.removed, found.share) == (3, 3 / 9)
-    (found,) = overlaps(np.ones((6, 2)), ["a", "b"] * 3)
-    assert (found.removed, found.share) == (3, 0.5)
+def test_identical_points_of_two_labels_are_separable_without_the_smaller_label() -> None:
+    (result,) = overlaps(np.ones((9, 5)), ["a"] * 3 + ["b"] * 6)
+    assert (result.removed, result.share) == (3, 3 / 9)
+    (result,) = overlaps(np.ones((6, 2)), ["a", "b"] * 3)
+    assert (result.removed, result.share) == (3, 0.5)
 
 
 def test_the_worst_pair_comes_first_and_threads_change_nothing() -> None:
@@ -53,4 +51,4 @@ def test_the_worst_pair_comes_first_and_threads_change_nothing() -> None:
     one, three = (overlaps(X, y, threads=threads) for threads in (1, 3))
     assert one == three
     assert len(one) >= 3
-    assert [found.share for found in one] == sorted((found.share for found in one), reverse=True)
+    assert [result.share for result in one] == sorted((result.share for result in one), reverse=True)

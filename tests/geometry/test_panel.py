@@ -1,4 +1,4 @@
-"""The whole panel of one space: closed forms, the same numbers as its parts, and bounded memory."""
+"""The panel of one space: closed forms, agreement with its parts, bounded memory."""
 
 import math
 import tracemalloc
@@ -29,16 +29,16 @@ def corners(m: int = 4, rows: int = 5) -> tuple[np.ndarray, np.ndarray]:
     return np.eye(m).repeat(rows, axis=0), np.array([f"label {code}" for code in range(m)]).repeat(rows)
 
 
-def noisy(n: int = 120, d: int = 3, m: int = 3, apart: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+def noisy(n: int = 120, d: int = 3, m: int = 3, distance: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     y = np.arange(n) % m
-    return rng.normal(size=(n, d)) + apart * rng.normal(size=(m, d))[y], y
+    return rng.normal(size=(n, d)) + distance * rng.normal(size=(m, d))[y], y
 
 
 def test_a_collapsed_simplex_by_hand() -> None:
-    found = describe_space(*corners())
-    flat = found.flat()
-    assert (found.n, found.d, found.m) == (20, 4, 4)
+    result = describe_space(*corners())
+    flat = result.flat()
+    assert (result.n, result.d, result.m) == (20, 4, 4)
     for name in ("nc1", "cdnv", "nc2_norm", "nc2_angle", "largest_overlap_share", "n_overlapping_pairs"):
         assert flat[name] == pytest.approx(0, abs=1e-9), name
     for name in ("nc4", "silhouette", "largest_cluster_share", "cover_probability"):
@@ -52,15 +52,15 @@ def test_a_collapsed_simplex_by_hand() -> None:
 
 def test_the_numbers_are_those_of_the_parts() -> None:
     X, y = noisy()
-    found, clusters = describe_space(X, y), cluster(X, y)
+    result, clusters = describe_space(X, y), cluster(X, y)
     meeting = overlaps(X, y)
     shares = [max(clusters.sizes[clusters.cluster_codes == code]) / 40 for code in range(3)]
-    assert found.two_nn == two_nn(X)
-    assert found.label_fit == label_fit(X, y)
-    assert found.largest_cluster_share == pytest.approx(np.mean(shares))
-    assert (found.n_overlapping_pairs, found.largest_overlap_share) == (3, meeting[0].share)
-    assert found.cover == pytest.approx(cover_probability(80, 3))
-    assert found.ratio == 80 / 6
+    assert result.two_nn == two_nn(X)
+    assert result.label_fit == label_fit(X, y)
+    assert result.largest_cluster_share == pytest.approx(np.mean(shares))
+    assert (result.n_overlapping_pairs, result.largest_overlap_share) == (3, meeting[0].share)
+    assert result.cover == pytest.approx(cover_probability(80, 3))
+    assert result.ratio == 80 / 6
 
 
 def test_every_value_has_one_plain_name() -> None:
@@ -70,14 +70,14 @@ def test_every_value_has_one_plain_name() -> None:
 
 
 def test_the_dictionary_keeps_the_parts() -> None:
-    found = describe_space(*noisy())
-    told = found.to_dict()
-    assert told["collapse"] == found.collapse.to_dict()
-    assert told["label_fit"]["logme"] == found.label_fit.logme
-    assert told["n"] == 120
+    result = describe_space(*noisy())
+    fields = result.to_dict()
+    assert fields["collapse"] == result.collapse.to_dict()
+    assert fields["label_fit"]["logme"] == result.label_fit.logme
+    assert fields["n"] == 120
 
 
-def test_clusters_that_are_known_are_not_sought_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_known_clusters_are_not_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = noisy()
     clusters, expected = cluster(X, y), describe_space(X, y)
 
@@ -88,7 +88,7 @@ def test_clusters_that_are_known_are_not_sought_again(monkeypatch: pytest.Monkey
     assert describe_space(X, y, clustering=clusters) == expected
 
 
-def test_turning_moving_and_scaling_change_only_what_they_should() -> None:
+def test_rotation_shift_and_scale_change_only_the_measures_that_depend_on_them() -> None:
     X, y = noisy(d=4)
     turn = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))[0]
     one, other = describe_space(X, y).flat(), describe_space(8 * X @ turn + 3, y).flat()
@@ -121,7 +121,7 @@ def test_one_label_is_refused() -> None:
         describe_space([[0.0], [1.0]], ["a", "a"])
 
 
-def test_what_the_package_offers_is_sorted_and_there() -> None:
+def test_the_public_names_are_sorted_and_exist() -> None:
     assert geometry.__all__ == sorted(geometry.__all__)
     for name in ("Panel", "describe_space", "PointSimilarity", "compare_points", "separability", "cluster_nulls"):
         assert name in geometry.__all__

@@ -1,4 +1,4 @@
-"""Every measure of the panel where its value can be worked out: by hand, by a formula, or by an expectation."""
+"""Every measure of the panel on inputs with a known value: by hand, by a formula, or in expectation."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ from closerlook.geometry.shape import collapse, isotropy, participation_ratio, t
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread() -> Iterator[None]:
-    """Products this small wait for each other where several threads share them."""
+    """Small products are slower on several threads."""
     with threadpool_limits(1):
         yield
 
@@ -42,8 +42,8 @@ def mean_and_error(values: list[float]) -> tuple[float, float]:
 @pytest.mark.parametrize(("n", "d"), [(200, 20), (1000, 5), (40, 200)])
 def test_the_participation_ratio_of_a_gaussian_is_its_expectation(n: int, d: int) -> None:
     """Of a Wishart matrix with f = n - 1: E (tr S)² = d² + 2d / f and E tr S² = d (f + d + 1) / f."""
-    found = [participation_ratio(gaussian(n, d, seed)) for seed in range(20)]
-    assert np.mean(found) == pytest.approx((d * (n - 1) + 2) / (n + d), rel=0.005)
+    result = [participation_ratio(gaussian(n, d, seed)) for seed in range(20)]
+    assert np.mean(result) == pytest.approx((d * (n - 1) + 2) / (n + d), rel=0.005)
 
 
 @pytest.mark.parametrize(("n", "d"), [(200, 20), (30, 80)])
@@ -55,16 +55,16 @@ def test_iso_score_is_the_participation_ratio_from_one_to_all(n: int, d: int) ->
 
 def test_a_gaussian_is_isotropic() -> None:
     n, d = 20_000, 10
-    found = isotropy(gaussian(n, d))
-    assert found.iso_score == pytest.approx(1, abs=0.01)
-    assert abs(found.mean_cosine) < 4 * math.sqrt(2 / (n * (n - 1) * d))
-    assert found.outlier_dimensions == 0
+    result = isotropy(gaussian(n, d))
+    assert result.iso_score == pytest.approx(1, abs=0.01)
+    assert abs(result.mean_cosine) < 4 * math.sqrt(2 / (n * (n - 1) * d))
+    assert result.outlier_dimensions == 0
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 5])
 def test_two_nn_of_a_gaussian_is_its_dimension(d: int) -> None:
-    found = [two_nn(gaussian(2000, d, seed)) for seed in range(3)]
-    assert np.mean(found) == pytest.approx(d, rel=0.1)
+    result = [two_nn(gaussian(2000, d, seed)) for seed in range(3)]
+    assert np.mean(result) == pytest.approx(d, rel=0.1)
 
 
 @pytest.mark.parametrize(("d", "outlying"), [(9, 0.0), (11, 1 / 11), (100, 1 / 100)])
@@ -84,7 +84,7 @@ def test_the_mean_cosine_of_a_simplex(m: int) -> None:
 
 
 def corners(m: int, d: int, size: float = 1.0) -> np.ndarray:
-    """(m, d) the corners of a simplex ETF, turned at random; two are size √2 apart."""
+    """(m, d) the corners of a randomly rotated simplex ETF, at distance size √2."""
     placed = np.zeros((m, d))
     placed[:, :m] = size * (np.eye(m) - 1 / m)
     return placed @ turn(d)
@@ -99,11 +99,11 @@ def crossed(means: np.ndarray, arms: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 @pytest.mark.parametrize(("m", "d", "n"), [(2, 2, 5), (4, 7, 9), (6, 40, 3)])
 def test_a_simplex_is_collapsed(m: int, d: int, n: int) -> None:
-    found = collapse(corners(m, d, 3.0).repeat(n, axis=0) - 2.0, np.arange(m).repeat(n))
-    assert (found.nc1, found.cdnv) == (pytest.approx(0, abs=1e-12), pytest.approx(0, abs=1e-12))
-    assert (found.nc2_norm, found.nc2_angle) == (pytest.approx(0, abs=1e-9), pytest.approx(0, abs=1e-9))
-    assert found.nc3 == pytest.approx(0, abs=1e-6)
-    assert found.nc4 == 1.0
+    result = collapse(corners(m, d, 3.0).repeat(n, axis=0) - 2.0, np.arange(m).repeat(n))
+    assert (result.nc1, result.cdnv) == (pytest.approx(0, abs=1e-12), pytest.approx(0, abs=1e-12))
+    assert (result.nc2_norm, result.nc2_angle) == (pytest.approx(0, abs=1e-9), pytest.approx(0, abs=1e-9))
+    assert result.nc3 == pytest.approx(0, abs=1e-6)
+    assert result.nc4 == 1.0
 
 
 @pytest.mark.parametrize("noise", [0.3, 2.0])
@@ -111,29 +111,29 @@ def test_a_simplex_with_isotropic_noise_has_closed_forms(noise: float) -> None:
     """W = noise² / d, B = size² / m on the m - 1 dimensions of the means, whose squared distances are 2 size²."""
     m, d, size = 5, 8, 3.0
     X, y = crossed(corners(m, d, size), np.full(d, noise))
-    found = collapse(X, y)
-    assert found.nc1 == pytest.approx(noise**2 / d * (m - 1) / size**2)
-    assert found.cdnv == pytest.approx(noise**2 / (2 * size**2))
-    assert (found.nc2_norm, found.nc2_angle) == (pytest.approx(0, abs=1e-9), pytest.approx(0, abs=1e-9))
-    assert found.nc3 == pytest.approx(0, abs=1e-6)
-    assert found.nc4 == 1.0
+    result = collapse(X, y)
+    assert result.nc1 == pytest.approx(noise**2 / d * (m - 1) / size**2)
+    assert result.cdnv == pytest.approx(noise**2 / (2 * size**2))
+    assert (result.nc2_norm, result.nc2_angle) == (pytest.approx(0, abs=1e-9), pytest.approx(0, abs=1e-9))
+    assert result.nc3 == pytest.approx(0, abs=1e-6)
+    assert result.nc4 == 1.0
 
 
 def test_means_on_a_pentagon_are_equally_long_at_two_angles() -> None:
     """Half of the cosines are cos 72°, half cos 144°: √5 / 4 to either side of their mean."""
     angles = 2 * math.pi * np.arange(5) / 5
     X, y = crossed(np.column_stack([np.cos(angles), np.sin(angles)]), np.full(2, 0.1))
-    found = collapse(X, y)
-    assert found.nc2_norm == pytest.approx(0, abs=1e-12)
-    assert found.nc2_angle == pytest.approx(math.sqrt(5) / 4)
+    result = collapse(X, y)
+    assert result.nc2_norm == pytest.approx(0, abs=1e-12)
+    assert result.nc2_angle == pytest.approx(math.sqrt(5) / 4)
 
 
 def test_three_means_by_hand() -> None:
     """Without their mean, (2/3, 0): lengths 10/3, √34/3 and √34/3; cosines -5/√34, -5/√34 and 16/34."""
-    found = collapse(np.array([[4.0, 0.0], [-1.0, 1.0], [-1.0, -1.0]]).repeat(3, axis=0), np.arange(3).repeat(3))
+    result = collapse(np.array([[4.0, 0.0], [-1.0, 1.0], [-1.0, -1.0]]).repeat(3, axis=0), np.arange(3).repeat(3))
     lengths = np.array([10, math.sqrt(34), math.sqrt(34)]) / 3
-    assert found.nc2_norm == pytest.approx(lengths.std() / lengths.mean())
-    assert found.nc2_angle == pytest.approx(np.std([-5 / math.sqrt(34)] * 2 + [16 / 34]))
+    assert result.nc2_norm == pytest.approx(lengths.std() / lengths.mean())
+    assert result.nc2_angle == pytest.approx(np.std([-5 / math.sqrt(34)] * 2 + [16 / 34]))
 
 
 def test_the_classifier_turns_away_from_the_means_where_the_noise_is_not_isotropic() -> None:
@@ -170,9 +170,9 @@ def test_two_nn_is_the_dimension_of_a_manifold_wherever_it_lies(
     manifold: Callable[[np.random.Generator, int], np.ndarray], d: int
 ) -> None:
     X = manifold(np.random.default_rng(0), 3000)
-    found = two_nn(X)
-    assert found == pytest.approx(d, rel=0.1)
-    assert two_nn(100 - 7 * X @ turn(30)[: X.shape[1]]) == pytest.approx(found, rel=1e-6)
+    result = two_nn(X)
+    assert result == pytest.approx(d, rel=0.1)
+    assert two_nn(100 - 7 * X @ turn(30)[: X.shape[1]]) == pytest.approx(result, rel=1e-6)
 
 
 @pytest.mark.parametrize("discard", [0.0, 0.1, 0.4])
@@ -213,13 +213,13 @@ def placed_in_more_dimensions(X: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("copy", [same, turned, scaled, moved, placed_in_more_dimensions])
 @pytest.mark.parametrize(("n", "d"), [(100, 6), (30, 90)])
-def test_a_copy_is_wholly_alike(copy: Callable[[np.ndarray], np.ndarray], n: int, d: int) -> None:
+def test_a_copy_has_similarity_one(copy: Callable[[np.ndarray], np.ndarray], n: int, d: int) -> None:
     X = gaussian(n, d) * np.linspace(0.2, 2, d)
-    found = compare_points(X, copy(X))
-    assert found.cka == pytest.approx(1, abs=1e-9)
-    assert found.procrustes == pytest.approx(1, abs=1e-9)
-    assert found.rsa == pytest.approx(1, abs=1e-6)
-    assert found.neighbours == 1
+    result = compare_points(X, copy(X))
+    assert result.cka == pytest.approx(1, abs=1e-9)
+    assert result.procrustes == pytest.approx(1, abs=1e-9)
+    assert result.rsa == pytest.approx(1, abs=1e-6)
+    assert result.neighbours == 1
 
 
 def test_debiased_cka_of_independent_spaces_is_zero_and_the_biased_is_not() -> None:
@@ -240,20 +240,20 @@ def test_rsa_of_independent_spaces_is_zero() -> None:
     assert abs(mean) < 3 * error
 
 
-def test_neighbours_of_independent_spaces_are_shared_as_by_chance() -> None:
+def test_shared_neighbours_of_independent_spaces_match_random_sets() -> None:
     """The k nearest in one space are k of the n - 1 other rows drawn at random as far as the other space goes."""
     n, k = 60, 10
     s = np.arange(k + 1)
     chance = hypergeom.pmf(s, n - 1, k, k) @ (s / (2 * k - s))
-    found = [shared_neighbours(gaussian(n, 5, seed), gaussian(n, 4, seed), k=k) for seed in range(50)]
-    mean, error = mean_and_error(found)
+    result = [shared_neighbours(gaussian(n, 5, seed), gaussian(n, 4, seed), k=k) for seed in range(50)]
+    mean, error = mean_and_error(result)
     assert mean == pytest.approx(chance, abs=3 * error)
     assert error < 0.005
 
 
 def test_procrustes_of_independent_spaces_falls_with_the_rows() -> None:
-    found = [procrustes(gaussian(n, 10, 1), gaussian(n, 10, 2)) for n in (20, 80, 320, 1280)]
-    assert found == sorted(found, reverse=True)
+    result = [procrustes(gaussian(n, 10, 1), gaussian(n, 10, 2)) for n in (20, 80, 320, 1280)]
+    assert result == sorted(result, reverse=True)
 
 
 def test_procrustes_of_large_independent_spaces_is_its_limit() -> None:
@@ -264,7 +264,7 @@ def test_procrustes_of_large_independent_spaces_is_its_limit() -> None:
 
 
 @pytest.mark.parametrize(("n", "d", "k"), [(300, 16, 4), (50, 30, 3)])
-def test_some_of_the_dimensions_alone_are_alike_by_the_root_of_their_share(n: int, d: int, k: int) -> None:
+def test_similarity_to_a_subset_of_dimensions_is_the_root_of_its_share(n: int, d: int, k: int) -> None:
     """k of d uncorrelated dimensions of one variance: k / (√d √k), for CKA too where rows are many."""
     X = gaussian(n, d)
     X = np.linalg.qr(X - X.mean(axis=0))[0]
@@ -295,49 +295,51 @@ def test_shared_neighbours_by_hand() -> None:
 
 def test_silhouette_by_hand() -> None:
     """0, 1 and 4, 6: a = 1, 1, 2, 2 and b = 5, 4, 3.5, 5.5."""
-    found = silhouette([[0.0], [1.0], [4.0], [6.0]], ["a", "a", "b", "b"])
-    assert found == pytest.approx(np.mean([4 / 5, 3 / 4, 3 / 7, 7 / 11]))
+    result = silhouette([[0.0], [1.0], [4.0], [6.0]], ["a", "a", "b", "b"])
+    assert result == pytest.approx(np.mean([4 / 5, 3 / 4, 3 / 7, 7 / 11]))
 
 
 def test_silhouette_of_labels_in_each_others_places_is_negative() -> None:
     """0, 10 and 1, 9: a = 10, 10, 8, 8 and b = 5, 5, 5, 5."""
-    found = silhouette([[0.0], [10.0], [1.0], [9.0]], ["a", "a", "b", "b"])
-    assert found == pytest.approx(np.mean([-1 / 2, -1 / 2, -3 / 8, -3 / 8]))
+    result = silhouette([[0.0], [10.0], [1.0], [9.0]], ["a", "a", "b", "b"])
+    assert result == pytest.approx(np.mean([-1 / 2, -1 / 2, -3 / 8, -3 / 8]))
 
 
 def test_silhouette_takes_the_nearest_other_label_and_gives_one_row_zero() -> None:
     """0, 1, then 3 alone, then 8, 8: a = 1, 1, -, 0, 0 and b = 3, 2, -, 5, 5."""
-    found = silhouette([[0.0], [1.0], [3.0], [8.0], [8.0]], ["a", "a", "b", "c", "c"])
-    assert found == pytest.approx(np.mean([2 / 3, 1 / 2, 0, 1, 1]))
+    result = silhouette([[0.0], [1.0], [3.0], [8.0], [8.0]], ["a", "a", "b", "c", "c"])
+    assert result == pytest.approx(np.mean([2 / 3, 1 / 2, 0, 1, 1]))
 
 
 def test_gdv_by_hand() -> None:
     """0, 1 and 4, 6: 1.5 within, 4.5 between, variance 5.6875."""
-    found = gdv([[0.0], [1.0], [4.0], [6.0]], ["a", "a", "b", "b"])
-    assert found == pytest.approx((1.5 - 4.5) / (2 * math.sqrt(5.6875)))
+    result = gdv([[0.0], [1.0], [4.0], [6.0]], ["a", "a", "b", "b"])
+    assert result == pytest.approx((1.5 - 4.5) / (2 * math.sqrt(5.6875)))
 
 
-def test_gdv_knows_no_scale_of_a_dimension_and_no_number_of_them() -> None:
+def test_gdv_does_not_depend_on_the_scale_or_number_of_dimensions() -> None:
     X, y = gaussian(60, 4), np.arange(60) % 3
     X[:, 0] += y
-    found = gdv(X, y)
-    assert gdv(X * [1, 10, 0.1, 3] - 5, y) == pytest.approx(found)
-    assert gdv(np.tile(X, 3), y) == pytest.approx(found)
-    assert gdv(np.column_stack([X, np.full(60, 0.1)]), y) == pytest.approx(found * math.sqrt(4 / 5))
+    result = gdv(X, y)
+    assert gdv(X * [1, 10, 0.1, 3] - 5, y) == pytest.approx(result)
+    assert gdv(np.tile(X, 3), y) == pytest.approx(result)
+    assert gdv(np.column_stack([X, np.full(60, 0.1)]), y) == pytest.approx(result * math.sqrt(4 / 5))
 
 
-def test_gdv_of_labels_that_say_nothing_is_zero() -> None:
+def test_gdv_of_random_labels_is_zero() -> None:
     """Within and between then have the same expectation."""
     mean, error = mean_and_error([gdv(gaussian(60, 4, seed), np.arange(60) % 3) for seed in range(50)])
     assert abs(mean) < 3 * error
 
 
-@pytest.mark.parametrize("apart", [0.0, 1.0, 3.0])
-def test_the_nearest_of_two_means_is_right_as_often_as_the_normal_distribution_says(apart: float) -> None:
+@pytest.mark.parametrize("distance", [0.0, 1.0, 3.0])
+def test_the_nearest_of_two_means_is_right_as_often_as_the_normal_distribution_says(distance: float) -> None:
     n, d = 20_000, 3
     y = np.arange(n) % 2
-    X = gaussian(n, d) + apart * np.eye(2, d)[y]
-    expected = (1 + math.erf(apart / 2)) / 2  # half the distance of the means, apart √2, is apart / √2 deviations
+    X = gaussian(n, d) + distance * np.eye(2, d)[y]
+    expected = (
+        1 + math.erf(distance / 2)
+    ) / 2  # half the distance between the means is distance / √2 standard deviations
     assert nearest_mean_accuracy(X, y) == pytest.approx(expected, abs=0.02)
 
 
@@ -383,24 +385,24 @@ def test_cover_follows_its_recursion(n: int, d: int) -> None:
     assert cover_probability(n + 1, d) == pytest.approx((cover_probability(n, d) + cover_probability(n, d - 1)) / 2)
 
 
-def test_labellings_drawn_by_chance_separate_as_often_as_cover_says() -> None:
-    """Labels by the toss of a coin, not of one colour: 2 of the 2^n labellings are left out."""
+def test_random_labellings_are_separable_as_often_as_cover_predicts() -> None:
+    """Random labels of both kinds: the 2 constant ones of the 2^n labellings are excluded."""
     n, d, draws = 8, 3, 400
     rng = np.random.default_rng(0)
-    apart = 0
+    n_separable = 0
     for seed in range(draws):
         y = np.zeros(n, int)
         while len(set(y.tolist())) < 2:
             y = rng.integers(0, 2, n)
-        found = separability(gaussian(n, d, seed), y, shuffles=0, threads=1)
-        apart += found.is_separable
-    assert found.cover == cover_probability(n, d)
-    assert found.ratio == n / (2 * d)
-    expected = (found.cover * 2**n - 2) / (2**n - 2)
-    assert apart / draws == pytest.approx(expected, abs=3 * math.sqrt(expected * (1 - expected) / draws))
+        result = separability(gaussian(n, d, seed), y, shuffles=0, threads=1)
+        n_separable += result.is_separable
+    assert result.cover == cover_probability(n, d)
+    assert result.ratio == n / (2 * d)
+    expected = (result.cover * 2**n - 2) / (2**n - 2)
+    assert n_separable / draws == pytest.approx(expected, abs=3 * math.sqrt(expected * (1 - expected) / draws))
 
 
-def test_p_values_are_uniform_where_the_labels_say_nothing() -> None:
+def test_p_values_of_random_labels_are_uniform() -> None:
     rng = np.random.default_rng(0)
     upper, lower = [], []
     for seed in range(160):
@@ -408,24 +410,24 @@ def test_p_values_are_uniform_where_the_labels_say_nothing() -> None:
         value, *shuffled = (silhouette(X, rng.permutation(y)) for _ in range(20))
         upper.append(Null.of(value, np.array(shuffled)).p_value)
         lower.append(Null.of(value, np.array(shuffled), lower=True).p_value)
-    for found in (upper, lower):
-        counts, _ = np.histogram(found, bins=[0, 0.251, 0.501, 0.751, 1])  # 5 of the 20 values of p in each
+    for result in (upper, lower):
+        counts, _ = np.histogram(result, bins=[0, 0.251, 0.501, 0.751, 1])  # 5 of the 20 values of p in each
         assert abs(counts - 40).max() < 3 * math.sqrt(160 * 0.25 * 0.75)
-        assert min(found) >= 1 / 20
+        assert min(result) >= 1 / 20
 
 
-def test_separability_by_chance_is_seldom_called_more() -> None:
+def test_separability_of_random_labels_is_rarely_significant() -> None:
     """Most shares are tied, which makes p too large, never too small."""
     rng = np.random.default_rng(0)
-    found = [
+    result = [
         separability(gaussian(12, 3, seed), rng.permutation(12) % 2, shuffles=9, seed=seed, threads=1)
         for seed in range(100)
     ]
-    few = np.mean([one.separable.p_value <= 0.1 for one in found])
+    few = np.mean([one.separable.p_value <= 0.1 for one in result])
     assert few < 0.1 + 3 * math.sqrt(0.1 * 0.9 / 100)
 
 
-def test_z_has_the_sign_of_the_difference_whatever_is_looked_for() -> None:
+def test_z_has_the_sign_of_the_difference_for_either_side() -> None:
     shuffled = np.array([1.0, 2.0, 3.0, 2.0])
     assert Null.of(9.0, shuffled).z > 0 > Null.of(-9.0, shuffled).z
     for lower in (False, True):

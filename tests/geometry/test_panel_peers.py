@@ -1,4 +1,4 @@
-"""Every measure of the panel beside somebody else's: scikit-dimension, rsatoolbox, scikit-learn, SciPy, or plain code.
+"""Every measure of the panel agrees with a peer: scikit-dimension, rsatoolbox, scikit-learn, SciPy, or plain code.
 
 Each comparison runs on random and on real spaces, on more rows than dimensions and on fewer, and with constant columns.
 """
@@ -44,7 +44,7 @@ REAL = ["words, layer 0", "words, layer 1", "words, layer 2", "questions, layer 
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread() -> Iterator[None]:
-    """Products this small wait for each other where several threads share them."""
+    """Small products are slower on several threads."""
     with threadpool_limits(1):
         yield
 
@@ -52,9 +52,11 @@ def one_thread() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Labelled]:
     with one_torch_thread():
-        found = extract("bert-tiny", ["toy-role", "toy-question"], split="test", store=tmp_path_factory.mktemp("store"))
+        spaces = extract(
+            "bert-tiny", ["toy-role", "toy-question"], splits="test", store=tmp_path_factory.mktemp("store")
+        )
     names = [f"{what}, layer {layer}" for what in ("words", "questions") for layer in range(3)]
-    return {name: (np.asarray(space.X, np.float64), space.y) for name, space in zip(names, found, strict=True)}
+    return {name: (np.asarray(space.X, np.float64), space.y) for name, space in zip(names, spaces, strict=True)}
 
 
 def made(name: str, seed: int = 0) -> Labelled:
@@ -95,7 +97,7 @@ def test_two_nn_is_that_of_scikit_dimension(labelled: Labelled, discard: float) 
 
 @pytest.mark.parametrize("near", [1e-3, 1e-6, 1e-9])
 def test_two_nn_of_nearly_identical_rows_is_that_of_their_differences(near: float) -> None:
-    """Squares less products would lose the smallest distances in rounding; the peer does."""
+    """Computed from inner products, the smallest distances would be rounding errors, as in the peer."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 6))
     X = np.concatenate([X, X + near * rng.normal(size=X.shape)])
@@ -147,7 +149,7 @@ def test_cdnv_is_its_formula_pair_by_pair(labelled: Labelled) -> None:
     groups = [X[y == code] for code in np.unique(y)]
     means, variances = [g.mean(axis=0) for g in groups], [g.var(axis=0).sum() for g in groups]
     ratios = [
-        (variances[i] + variances[j]) / (2 * apart) if (apart := ((means[i] - means[j]) ** 2).sum()) > 0 else math.inf
+        (variances[i] + variances[j]) / (2 * d2) if (d2 := ((means[i] - means[j]) ** 2).sum()) > 0 else math.inf
         for i, j in combinations(range(len(groups)), 2)
     ]
     assert collapse(X, y).cdnv == pytest.approx(np.mean(ratios), rel=1e-9)
@@ -161,10 +163,12 @@ def test_nc3_and_nc4_are_those_of_scikit_learns_classifiers(labelled: Labelled) 
     means = np.stack([X[y == code].mean(axis=0) for code in codes])
     weights, arms = linear.coef_, means - means.mean(axis=0)
     expected = np.linalg.norm(weights / np.linalg.norm(weights) - arms / np.linalg.norm(arms))
-    found = collapse(X, y)
-    assert found.nc3 == pytest.approx(expected, abs=0.01)
-    said, near = linear.predict(X).argmax(axis=1), cdist(X, means).argmin(axis=1)
-    assert found.nc4 == pytest.approx(np.mean(said == near), abs=1.5 / len(X))  # one row may be as near to two means
+    result = collapse(X, y)
+    assert result.nc3 == pytest.approx(expected, abs=0.01)
+    predicted, near = linear.predict(X).argmax(axis=1), cdist(X, means).argmin(axis=1)
+    assert result.nc4 == pytest.approx(
+        np.mean(predicted == near), abs=1.5 / len(X)
+    )  # one row may be as near to two means
 
 
 # ---- labels ----
@@ -205,7 +209,7 @@ def test_rsa_is_that_of_scipy(pair: Pair) -> None:
 
 
 def test_rsa_is_that_of_rsatoolbox(pair: Pair) -> None:
-    """It ranks squared distances, which are in the same order; what ties, ties up to rounding."""
+    """It ranks squared distances, which have the same order; ties are equal up to rounding."""
     first, second = (rdms(X - X.mean(axis=0)) for X in pair)
     for one in (first, second):
         one.dissimilarities = np.round(one.dissimilarities, 10)
@@ -242,7 +246,7 @@ def cka(estimate: Callable[[np.ndarray, np.ndarray], float], A: np.ndarray, B: n
 
 
 def u_centred(X: np.ndarray) -> np.ndarray:
-    """Székely & Rizzo (2014): squared distances whose rows, the diagonal apart, sum to nothing."""
+    """Székely & Rizzo (2014): squared distances whose rows sum to 0 without the diagonal."""
     n, D = len(X), squareform(pdist(X, "sqeuclidean"))
     rows = D.sum(axis=1) / (n - 2)
     U = D - rows[:, None] - rows + D.sum() / ((n - 1) * (n - 2))
@@ -256,7 +260,7 @@ def test_cka_is_that_of_full_kernels(pair: Pair) -> None:
 
 
 def test_cka_is_the_bias_corrected_correlation_of_squared_distances(pair: Pair) -> None:
-    """Another way to the same number, without any kernel."""
+    """The same value without kernels."""
     U, V = (u_centred(X) for X in pair)
     assert linear_cka(*pair) == pytest.approx(np.sum(U * V) / math.sqrt(np.sum(U * U) * np.sum(V * V)), rel=1e-8)
 
@@ -309,15 +313,15 @@ def test_spatial_similarity_is_that_of_rsatoolbox(real: dict[str, Labelled], met
         tables.append(pdist(np.stack([X[y == code].mean(axis=0) for code in np.unique(y)])))
     m = len(squareform(tables[0]))
     peer = compare(*(rsatoolbox.rdm.RDMs(table[None]) for table in tables), method=method)[0, 0]
-    found = spatial_similarity(*((range(m), squareform(t)) for t in tables), permutations=0, resamples=0)
-    assert (found.pearson if method == "corr" else found.spearman) == pytest.approx(float(peer), rel=1e-9)
+    result = spatial_similarity(*((range(m), squareform(t)) for t in tables), permutations=0, resamples=0)
+    assert (result.pearson if method == "corr" else result.spearman) == pytest.approx(float(peer), rel=1e-9)
 
 
 # ---- separability by degrees ----
 
 
 def separable(X: np.ndarray, first: np.ndarray) -> bool:
-    """Whether a hyperplane has all of one label on one side and no other, by a linear program."""
+    """Whether a hyperplane separates two labels, by a linear program."""
     signs = np.where(first, 1.0, -1.0)
     A = -signs[:, None] * np.column_stack([X, np.ones(len(X))])
     return bool(linprog(np.zeros(X.shape[1] + 1), A_ub=A, b_ub=-np.ones(len(X)), bounds=(None, None)).success)
@@ -346,10 +350,10 @@ def test_no_fewer_points_are_removed_than_must_be_and_the_rest_is_separable(seed
     rng = np.random.default_rng(seed)
     X, first = rng.normal(size=(9, 2)), np.arange(9) % 2 == 0
     X[first] += rng.uniform(0, 1.5)
-    found = overlaps(X, first)
+    result = overlaps(X, first)
     fewest = fewest_to_remove(X, first)
-    assert bool(found) == (fewest > 0)
-    for one in found:
+    assert bool(result) == (fewest > 0)
+    for one in result:
         gone = wrong_side(X, first)
         assert fewest <= one.removed == gone.sum() <= one.slack
         assert one.share == one.removed / 9
@@ -359,15 +363,15 @@ def test_no_fewer_points_are_removed_than_must_be_and_the_rest_is_separable(seed
 def test_a_point_among_others_is_the_only_one_to_remove() -> None:
     X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [9.0, 9.0], [9.0, 8.0], [8.0, 9.0], [8.5, 8.7]])
     first = np.array([True, True, True, False, False, False, True])
-    (found,) = overlaps(X, first)
-    assert found.removed == fewest_to_remove(X, first) == 1
+    (result,) = overlaps(X, first)
+    assert result.removed == fewest_to_remove(X, first) == 1
 
 
 def test_what_remains_of_real_labels_is_separable(real: dict[str, Labelled]) -> None:
     X, y = real["words, layer 0"]
-    found = overlaps(X, y)
-    assert len(found) > 3
-    for one in found:
+    result = overlaps(X, y)
+    assert len(result) > 3
+    for one in result:
         rows = np.flatnonzero((y == one.first) | (y == one.second))
         gone = wrong_side(X[rows], y[rows] == one.first)
         assert one.removed == gone.sum()

@@ -1,4 +1,4 @@
-"""Measures of two spaces of the same rows: copies are alike, independent spaces are not, plain formulas agree."""
+"""Point similarity: copies have similarity 1, independent spaces 0, and plain formulas agree."""
 
 import math
 
@@ -22,13 +22,13 @@ def turned(X: np.ndarray) -> np.ndarray:
     return 4 * X @ np.linalg.qr(rng.normal(size=(X.shape[1], X.shape[1])))[0] - 3
 
 
-def test_a_turned_moved_and_scaled_copy_is_the_same() -> None:
+def test_a_rotated_shifted_and_scaled_copy_has_similarity_one() -> None:
     X = space()
-    found = compare_points(X, turned(X))
-    assert found.cka == pytest.approx(1)
-    assert found.procrustes == pytest.approx(1)
-    assert found.rsa == pytest.approx(1, abs=1e-6)
-    assert found.neighbours == 1
+    result = compare_points(X, turned(X))
+    assert result.cka == pytest.approx(1)
+    assert result.procrustes == pytest.approx(1)
+    assert result.rsa == pytest.approx(1, abs=1e-6)
+    assert result.neighbours == 1
 
 
 def test_the_order_of_the_two_does_not_matter() -> None:
@@ -39,10 +39,10 @@ def test_the_order_of_the_two_does_not_matter() -> None:
 
 
 def test_debiased_cka_of_independent_spaces_is_zero_within_its_error() -> None:
-    found = [linear_cka(space(60, 200, seed), space(60, 150, 1000 + seed)) for seed in range(60)]
-    error = np.std(found, ddof=1) / math.sqrt(len(found))
-    assert abs(np.mean(found)) < 4 * error
-    assert np.mean(np.abs(found)) < 0.1  # the biased estimate would be about 0.7 here
+    result = [linear_cka(space(60, 200, seed), space(60, 150, 1000 + seed)) for seed in range(60)]
+    error = np.std(result, ddof=1) / math.sqrt(len(result))
+    assert abs(np.mean(result)) < 4 * error
+    assert np.mean(np.abs(result)) < 0.1  # the biased estimate would be about 0.7 here
 
 
 def test_cka_is_that_of_the_kernels() -> None:
@@ -65,7 +65,7 @@ def test_cka_is_that_of_the_kernels() -> None:
     assert linear_cka(A, B) == pytest.approx(hsic(K, L) / math.sqrt(hsic(K, K) * hsic(L, L)))
 
 
-def test_procrustes_is_what_is_left_after_the_best_turn() -> None:
+def test_procrustes_matches_the_distance_after_the_best_rotation() -> None:
     A, B = space(), space(seed=3) + space()
     a, b = ((X - X.mean(0)) / np.linalg.norm(X - X.mean(0)) for X in (A, B))
     left, _, right = np.linalg.svd(a.T @ b)
@@ -104,7 +104,7 @@ def test_rsa_of_distances_at_round_shares_of_the_largest() -> None:
 
 
 def test_identical_rows_are_neighbours_in_their_order() -> None:
-    """Three rows at each place: with k = 2 they are each other's, with k = 3 the next is the smallest row elsewhere."""
+    """Triples of identical rows: neighbours for k = 2; for k = 3 the smallest row of the nearest triple is added."""
     A, B = np.repeat(space(20), 3, axis=0), np.repeat(space(20, seed=1), 3, axis=0)
     assert shared_neighbours(A, B, k=2) == 1
     near = [plain_neighbours(X, 3) for X in (A, B)]
@@ -118,28 +118,30 @@ def plain_neighbours(X: np.ndarray, k: int) -> list[list[int]]:
     return np.argsort(squared, axis=1, kind="stable")[:, :k].tolist()
 
 
-def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_of_strips_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     A, B = space(), space(seed=6) + space()
+    monkeypatch.setattr(shape, "TILE", 7)
     whole = compare_points(A, B)
     monkeypatch.setattr(shape, "BLOCK_BYTES", 8 * 120 * 7)
     for name, value in compare_points(A, B).to_dict().items():
         assert value == pytest.approx(whole.to_dict()[name], rel=1e-9), name
 
 
-def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_threads_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shape, "TILE", 7)
     monkeypatch.setattr(shape, "BLOCK_BYTES", 8 * 120 * 7)
     A, B = space(), space(seed=6) + space()
     assert compare_points(A, B, threads=1) == compare_points(A, B, threads=3)
 
 
-def test_other_rows_are_refused() -> None:
+def test_a_different_number_of_rows_is_refused() -> None:
     with pytest.raises(InputError, match="A has 120 rows and B 119; expected the same rows in both"):
         linear_cka(space(), space(119))
     with pytest.raises(InputError, match="k is 120; expected 1 to 119"):
         shared_neighbours(space(), space(), k=120)
 
 
-def test_a_space_of_one_point_is_like_nothing() -> None:
+def test_a_space_of_identical_rows_has_no_similarity() -> None:
     point = np.full((10, 3), 0.1)
     assert math.isnan(linear_cka(point, space(10)))
     assert math.isnan(procrustes(point, space(10)))
@@ -149,7 +151,7 @@ def test_a_space_of_one_point_is_like_nothing() -> None:
 
 
 @pytest.mark.parametrize("n", [4, 9, 24])
-def test_rows_equally_far_apart_have_no_kernel_to_compare(n: int) -> None:
+def test_cka_of_equidistant_rows_is_nan(n: int) -> None:
     assert math.isnan(linear_cka(0.3 * np.eye(n), 7.7 * np.eye(n)))
     assert math.isnan(linear_cka(np.eye(n), space(n)))
 
@@ -162,16 +164,28 @@ def test_rsa_of_collapsed_spaces_keeps_ranks_within_and_between_labels(m: int, n
     assert rsa(A, B) == pytest.approx(spearmanr(pdist(A), pdist(B)).statistic, abs=1e-5)
 
 
-def test_crowded_levels_do_not_depend_on_strips_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rsa_of_a_collapsed_space_does_not_depend_on_strips_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within a label inner products cancel: other last digits put distances at other levels, and move rsa by 1e-7."""
     rng = np.random.default_rng(0)
-    A, B = (rng.normal(size=(3, 8))[np.arange(90) % 3] + 1e-6 * rng.normal(size=(90, 8)) for _ in "AB")
+    n = 3 * shape.TILE + 7
+    A, B = (rng.normal(size=(3, 8))[np.arange(n) % 3] + 1e-6 * rng.normal(size=(n, 8)) for _ in "AB")
     whole = rsa(A, B)
-    monkeypatch.setattr(shape, "BLOCK_BYTES", 8 * 90 * 7)
+    monkeypatch.setattr(shape, "BLOCK_BYTES", 1)  # strips of one tile
     assert rsa(A, B, threads=1) == rsa(A, B, threads=3) == pytest.approx(whole, abs=1e-12)
 
 
+def test_a_distance_has_the_same_digits_in_every_strip() -> None:
+    X = np.random.default_rng(0).normal(size=(2 * shape.TILE + 7, 33))
+    centred, squares = shape.centre(X)
+    whole = shape.later_distances(centred, squares, 0, len(X))
+    assert (whole == whole.T)[: shape.TILE, shape.TILE :].all()
+    for start in range(0, len(X), shape.TILE):
+        end = min(start + shape.TILE, len(X))
+        assert (shape.later_distances(centred, squares, start, end) == whole[start:end, start:]).all()
+
+
 @pytest.mark.parametrize("far", [1e4, 1e6])
-def test_one_row_far_out_leaves_the_ranks_of_the_others(far: float) -> None:
+def test_one_far_row_does_not_change_the_ranks_of_the_others(far: float) -> None:
     rng = np.random.default_rng(0)
     A = rng.normal(size=(200, 4))
     B = A + rng.normal(size=A.shape)

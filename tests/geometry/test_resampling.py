@@ -1,4 +1,4 @@
-"""Halves of the examples, and p-values for many labels."""
+"""Split halves of the examples, and p-values for many labels."""
 
 import json
 import math
@@ -43,10 +43,10 @@ def of_values(values: Points, labels: str = "abcdefgh", seed: int = 0) -> Resamp
 def tables(*rows: list[float]) -> Points:
     """Symmetric tables from their upper triangles."""
     m = round((1 + math.sqrt(1 + 8 * len(rows[0]))) / 2)
-    found = np.zeros((len(rows), m, m))
+    result = np.zeros((len(rows), m, m))
     i, j = np.triu_indices(m, 1)
-    found[:, i, j] = found[:, j, i] = np.array(rows)
-    return found
+    result[:, i, j] = result[:, j, i] = np.array(rows)
+    return result
 
 
 # Drawing
@@ -77,14 +77,14 @@ def test_each_row_is_drawn_about_half_of_the_time() -> None:
     assert drawn == pytest.approx(np.full(60, 0.5), abs=0.12)
 
 
-def test_two_spaces_of_the_same_examples_are_drawn_alike() -> None:
+def test_two_spaces_of_the_same_examples_draw_the_same_rows() -> None:
     rng = np.random.default_rng(0)
     X, y = blobs(rng)
     one = resample_distances(X, cluster(X, y), resamples=6, seed=5)
     other = resample_distances(7 * X + 3, cluster(7 * X + 3, y), resamples=6, seed=5)
     assert other.values == pytest.approx(7 * one.values, rel=2e-3)
-    apart = resample_distances(X, cluster(X, y), resamples=6, seed=6)
-    assert not np.allclose(apart.values, one.values, rtol=2e-2)
+    independent = resample_distances(X, cluster(X, y), resamples=6, seed=6)
+    assert not np.allclose(independent.values, one.values, rtol=2e-2)
 
 
 # Distances of what is drawn
@@ -101,14 +101,14 @@ def test_a_replicate_has_the_distances_of_its_rows_under_the_clusters_of_the_who
     X, y = SETS[name]
     whole = cluster(X, y)
     codes = whole.cluster_codes[whole.assignments]
-    found = resample_distances(X, whole, resamples=3, seed=2, min_points=min_points, statistic=statistic)
+    result = resample_distances(X, whole, resamples=3, seed=2, min_points=min_points, statistic=statistic)
     for at in range(3):
         expected = plain_replicate(X, whole, draw(codes, seed=2, replicate=at), statistic, min_points)
-        assert found.values[at] == pytest.approx(expected, rel=2e-3, abs=1e-6 * whole.radius, nan_ok=True)
+        assert result.values[at] == pytest.approx(expected, rel=2e-3, abs=1e-6 * whole.radius, nan_ok=True)
 
 
 def plain_replicate(X: Points, whole: Clustering, drawn: NDArray[np.bool_], statistic: str, least: int) -> Points:
-    """The distances pair after pair, by the engine's answer for two clusters alone."""
+    """The distances computed pair by pair with `separate`."""
     kept = [c for c in range(whole.n_clusters) if whole.sizes[c] >= least and drawn[whole.assignments == c].any()]
     labels = whole.cluster_codes[kept]
     table = np.full((whole.n_labels, whole.n_labels), np.nan)
@@ -118,8 +118,8 @@ def plain_replicate(X: Points, whole: Clustering, drawn: NDArray[np.bool_], stat
             if i == j:
                 table[i, j] = 0.0 if pairs else np.nan
             elif pairs:
-                apart = [hull_distance(X, whole, drawn, a, b) for a, b in pairs]
-                table[i, j] = np.mean(apart) if statistic == "mean" else np.min(apart)
+                independent = [hull_distance(X, whole, drawn, a, b) for a, b in pairs]
+                table[i, j] = np.mean(independent) if statistic == "mean" else np.min(independent)
     return table
 
 
@@ -132,32 +132,32 @@ def test_halves_are_never_nearer_than_the_whole() -> None:
     X, y = blobs(np.random.default_rng(1), d=5)
     whole = cluster(X, y)
     values = label_distances(cluster_distances(X, whole)).values
-    found = resample_distances(X, whole, resamples=8)
-    assert (found.values >= values - 1e-3 * values.max()).all()
-    assert bias(float(values[0, 1]), found.values[:, 0, 1]) > 0
+    result = resample_distances(X, whole, resamples=8)
+    assert (result.values >= values - 1e-3 * values.max()).all()
+    assert bias(float(values[0, 1]), result.values[:, 0, 1]) > 0
 
 
 def test_all_rows_give_the_distances_of_the_whole() -> None:
     X, y = SETS["random_labels-4d-0"]
     whole = cluster(X, y)
-    found = PlacedClusters(X, whole).distances(np.ones(len(X), dtype=bool))
-    assert found.matrix() == pytest.approx(cluster_distances(X, whole).matrix(), rel=1e-6, nan_ok=True)
-    assert len(found.excluded) == 0
+    result = PlacedClusters(X, whole).distances(np.ones(len(X), dtype=bool))
+    assert result.matrix() == pytest.approx(cluster_distances(X, whole).matrix(), rel=1e-6, nan_ok=True)
+    assert len(result.excluded) == 0
 
 
 def test_a_cluster_without_a_row_drops_out_and_the_others_stay() -> None:
     X, y = np.array([[0.0], [1.0], [2.0], [3.0], [9.0]]), ["a", "a", "b", "a", "c"]
-    found = PlacedClusters(X, cluster(X, y)).distances(np.array([True, False, True, False, True]))
-    assert found.excluded.tolist() == [2]
-    assert label_distances(found).values[0].round(6).tolist() == [0.0, 2.0, 9.0]
+    result = PlacedClusters(X, cluster(X, y)).distances(np.array([True, False, True, False, True]))
+    assert result.excluded.tolist() == [2]
+    assert label_distances(result).values[0].round(6).tolist() == [0.0, 2.0, 9.0]
 
 
 def test_minimum_and_its_mean_are_those_of_each_table() -> None:
-    found = of_values(tables([1.0, 2.0, 3.0], [4.0, 3.0, 5.0], [math.nan, 2.0, math.nan]))
-    assert found.minimum()[:2].tolist() == [[1.0, 1.0, 2.0], [3.0, 4.0, 3.0]]
-    assert found.minimum()[2] == pytest.approx([2.0, math.nan, 2.0], nan_ok=True)
-    assert found.mean_minimum() == pytest.approx([4 / 3, 10 / 3, 2.0])
-    assert json.loads(json.dumps(found.to_dict()))["minimum"][2] == [2.0, None, 2.0]
+    result = of_values(tables([1.0, 2.0, 3.0], [4.0, 3.0, 5.0], [math.nan, 2.0, math.nan]))
+    assert result.minimum()[:2].tolist() == [[1.0, 1.0, 2.0], [3.0, 4.0, 3.0]]
+    assert result.minimum()[2] == pytest.approx([2.0, math.nan, 2.0], nan_ok=True)
+    assert result.mean_minimum() == pytest.approx([4 / 3, 10 / 3, 2.0])
+    assert json.loads(json.dumps(result.to_dict()))["minimum"][2] == [2.0, None, 2.0]
 
 
 def test_a_space_without_distances_has_no_minimum() -> None:
@@ -201,7 +201,7 @@ def test_an_interval_lies_around_the_value_though_all_replicates_lie_above_it() 
     assert bias(1.0, [5.0, 5.2, 5.1, 4.9, 5.0, 5.3]) == pytest.approx(5.0833333 - 1)
 
 
-def test_an_interval_is_wider_where_more_is_asked_of_it() -> None:
+def test_an_interval_is_wider_at_a_higher_level() -> None:
     replicates = [5.0, 5.2, 5.1, 4.9, 5.0, 5.3]
     assert (
         interval(1.0, replicates, level=0.99)[1]
@@ -230,8 +230,8 @@ def test_nan_takes_its_split_out_and_nothing_else() -> None:
 
 
 def mean_minimum(X: Points, y: NDArray[np.int64]) -> tuple[Clustering, float]:
-    found = cluster(X, y, threads=1)
-    return found, label_distances(cluster_distances(X, found, threads=1)).mean_minimum()
+    result = cluster(X, y, threads=1)
+    return result, label_distances(cluster_distances(X, result, threads=1)).mean_minimum()
 
 
 def test_intervals_hold_the_expected_value_about_as_often_as_they_say() -> None:
@@ -263,7 +263,7 @@ def test_similarity_of_replicates_is_the_spatial_similarity_of_their_tables() ->
     assert resample_similarity(a, a) == pytest.approx(np.ones(4))
 
 
-def test_similarity_takes_the_labels_of_both_in_any_order_and_leaves_out_nan() -> None:
+def test_similarity_uses_the_common_labels_in_any_order_and_excludes_nan() -> None:
     a = of_values(tables([1.0, 2.0, 4.0, 3.0, 5.0, 6.0]), "abcd")
     turned = ResampledDistances(("d", "c", "x", "a"), a.values[:, [3, 2, 1, 0]][:, :, [3, 2, 1, 0]], "mean", 1, 0)
     assert resample_similarity(a, turned) == pytest.approx([1.0])
@@ -277,19 +277,19 @@ def test_similarity_takes_the_labels_of_both_in_any_order_and_leaves_out_nan() -
 def test_similarity_of_a_constant_table_is_nan_and_other_counts_are_refused() -> None:
     a = of_values(tables([1.0, 2.0, 3.0]))
     assert np.isnan(resample_similarity(a, of_values(tables([2.0, 2.0, 2.0])))).all()
-    with pytest.raises(InputError, match=r"a has 1 replicates and b has 2; expected as many of both"):
+    with pytest.raises(InputError, match=r"a has 1 replicates and b has 2; expected the same number"):
         resample_similarity(a, of_values(tables([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])))
 
 
-def test_the_same_examples_drawn_alike_agree_better_than_drawn_apart() -> None:
+def test_replicates_of_the_same_rows_are_more_similar_than_independent_ones() -> None:
     rng = np.random.default_rng(0)
     X, y = blobs(rng, rows=8, d=6)
     turned = X @ np.linalg.qr(rng.normal(size=(6, 6)))[0]
-    a, alike, apart = (
+    a, matched, independent = (
         resample_distances(Z, cluster(Z, y), resamples=10, seed=seed) for Z, seed in ((X, 0), (turned, 0), (turned, 1))
     )
-    assert resample_similarity(a, alike).min() > 1 - 1e-4
-    assert resample_similarity(a, apart).mean() < 1 - 1e-3
+    assert resample_similarity(a, matched).min() > 1 - 1e-4
+    assert resample_similarity(a, independent).mean() < 1 - 1e-3
 
 
 # Many p-values
@@ -307,10 +307,10 @@ def test_fdr_is_as_worked_by_hand() -> None:
 @pytest.mark.parametrize("method", ["holm", "fdr"])
 def test_nan_is_not_counted(method: Method) -> None:
     given = np.array([0.01, np.nan, 0.2])
-    found = adjust(given, method)
-    assert found == pytest.approx([*adjust(given[[0, 2]], method)[:1], np.nan, 0.2], nan_ok=True)
+    result = adjust(given, method)
+    assert result == pytest.approx([*adjust(given[[0, 2]], method)[:1], np.nan, 0.2], nan_ok=True)
     assert len(adjust([], method)) == 0
-    assert (found[[0, 2]] >= given[[0, 2]]).all()
+    assert (result[[0, 2]] >= given[[0, 2]]).all()
 
 
 def test_an_unknown_method_is_refused() -> None:
@@ -318,12 +318,12 @@ def test_an_unknown_method_is_refused() -> None:
         adjust([0.1], "bonferroni")  # type: ignore[arg-type]
 
 
-def moved(apart: float, noise: float, seed: int) -> tuple[Points, Points, NDArray[np.int64]]:
-    """A space, and one of the same examples in which label 3 has gone further out."""
+def moved(shift: float, noise: float, seed: int) -> tuple[Points, Points, NDArray[np.int64]]:
+    """A space, and one of the same examples in which label 3 is farther out."""
     rng = np.random.default_rng(seed)
     X, y = blobs(rng)
     after = X + noise * rng.normal(size=X.shape)
-    after[y == 3] += apart
+    after[y == 3] += shift
     return X, after, y
 
 
@@ -340,19 +340,19 @@ def p_values(before: Points, after: Points, y: NDArray[np.int64]) -> Points:
 
 
 def test_a_label_that_moves_has_a_small_p_value_and_the_others_have_not() -> None:
-    found = p_values(*moved(6.0, 0.1, 0))
-    assert found[3] < 0.01
-    assert found[:3].min() > 0.05
+    result = p_values(*moved(6.0, 0.1, 0))
+    assert result[3] < 0.01
+    assert result[:3].min() > 0.05
 
 
-def test_labels_that_do_not_move_have_small_p_values_no_more_often_than_by_chance() -> None:
+def test_p_values_of_labels_that_do_not_move_are_valid() -> None:
     rng = np.random.default_rng(0)
-    found = []
+    result = []
     for _ in range(30):
         X, y = blobs(rng)
         before, after = (X + 0.5 * rng.normal(size=X.shape) for _ in range(2))
-        found.append(p_values(before, after, y))
-    assert np.mean(np.array(found) < 0.05) <= 0.08
+        result.append(p_values(before, after, y))
+    assert np.mean(np.array(result) < 0.05) <= 0.08
 
 
 def test_p_values_do_not_depend_on_the_sign_and_fall_as_the_change_grows() -> None:
@@ -363,10 +363,10 @@ def test_p_values_do_not_depend_on_the_sign_and_fall_as_the_change_grows() -> No
     small, large = (change_p_values(before, after, [size, -size, size]) for size in (0.2, 0.9))
     assert small[0] == small[1]
     assert (large[:2] < small[:2]).all()
-    assert np.isnan(large[2])  # every half changes by the same: nothing says how sure that is
+    assert np.isnan(large[2])  # every half changes by the same: so the uncertainty is unknown
 
 
-def test_change_needs_the_same_labels_drawn_alike() -> None:
+def test_change_p_values_need_the_same_labels_and_seed() -> None:
     one = of_values(tables([1.0] * 3, [2.0] * 3))
     with pytest.raises(InputError, match=r"before has 2 replicates of 3 labels \(seed 0\), after 2 of 3 \(seed 1\)"):
         change_p_values(one, of_values(one.values, seed=1), [0.0] * 3)
@@ -378,8 +378,8 @@ def test_change_needs_the_same_labels_drawn_alike() -> None:
 
 
 def test_labels_of_few_points_are_flagged_with_the_reason() -> None:
-    found = few_points(["a", "b", "c"], [4, 5, 1], 1)
-    assert found == {"a": "4 points in 1 dimension; fewer than 5", "c": "1 point in 1 dimension; fewer than 5"}
+    result = few_points(["a", "b", "c"], [4, 5, 1], 1)
+    assert result == {"a": "4 points in 1 dimension; fewer than 5", "c": "1 point in 1 dimension; fewer than 5"}
     assert few_points(["a"], [4], 9, least=4) == {}
     with pytest.raises(InputError, match=r"counts has 1 numbers; expected one for each of the 2 labels"):
         few_points(["a", "b"], [1], 9)

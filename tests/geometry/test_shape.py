@@ -1,4 +1,4 @@
-"""Collapse, dimension and isotropy, against cases that can be worked out by hand."""
+"""Collapse, dimension and isotropy of examples worked out by hand."""
 
 import math
 
@@ -10,7 +10,7 @@ from closerlook.geometry.shape import collapse, each_strip, isotropy, nearest_ro
 
 
 def simplex(m: int, d: int, seed: int = 0) -> np.ndarray:
-    """(m, d) the corners of a simplex ETF, turned at random."""
+    """(m, d) the corners of a randomly rotated simplex ETF."""
     rng = np.random.default_rng(seed)
     turn = np.linalg.qr(rng.normal(size=(d, d)))[0]
     corners = np.zeros((m, d))
@@ -23,21 +23,21 @@ def simplex(m: int, d: int, seed: int = 0) -> np.ndarray:
 
 def test_a_collapsed_space_has_no_spread_and_its_means_are_a_simplex() -> None:
     X, y = simplex(5, 9).repeat(6, axis=0) + 3.0, np.arange(5).repeat(6)
-    found = collapse(X, y)
-    assert found.nc1 == pytest.approx(0, abs=1e-12)
-    assert found.cdnv == pytest.approx(0, abs=1e-12)
-    assert found.nc2_norm == pytest.approx(0, abs=1e-9)
-    assert found.nc2_angle == pytest.approx(0, abs=1e-9)
-    assert found.nc3 == pytest.approx(0, abs=1e-6)
-    assert found.nc4 == 1.0
+    result = collapse(X, y)
+    assert result.nc1 == pytest.approx(0, abs=1e-12)
+    assert result.cdnv == pytest.approx(0, abs=1e-12)
+    assert result.nc2_norm == pytest.approx(0, abs=1e-9)
+    assert result.nc2_angle == pytest.approx(0, abs=1e-9)
+    assert result.nc3 == pytest.approx(0, abs=1e-6)
+    assert result.nc4 == 1.0
 
 
 def test_spread_within_labels_is_measured_against_that_of_the_means() -> None:
     """Two labels at -1 and 1, each with points half a unit to either side: W = 1/4, B = 1, so W / B over 2 labels."""
     X = np.array([[-1.5], [-0.5], [0.5], [1.5]])
-    found = collapse(X, [0, 0, 1, 1])
-    assert found.nc1 == pytest.approx(0.25 / 2)
-    assert found.cdnv == pytest.approx(0.25 / 4)
+    result = collapse(X, [0, 0, 1, 1])
+    assert result.nc1 == pytest.approx(0.25 / 2)
+    assert result.cdnv == pytest.approx(0.25 / 4)
 
 
 def test_collapse_does_not_change_by_turning_moving_and_scaling() -> None:
@@ -52,15 +52,15 @@ def test_collapse_does_not_change_by_turning_moving_and_scaling() -> None:
 
 def test_means_of_unequal_length_and_angle_show() -> None:
     X = np.array([[4.0, 0.0], [-1.0, 1.0], [-1.0, -1.0]]).repeat(3, axis=0)
-    found = collapse(X, np.arange(3).repeat(3))
-    assert found.nc2_norm > 0.2
-    assert found.nc2_angle > 0.2
+    result = collapse(X, np.arange(3).repeat(3))
+    assert result.nc2_norm > 0.2
+    assert result.nc2_angle > 0.2
 
 
 def test_labels_around_one_mean_have_not_collapsed() -> None:
-    found = collapse([[1.0], [-1.0], [1.0], [-1.0]], list("aabb"))
-    assert (found.nc1, found.cdnv) == (math.inf, math.inf)
-    assert np.isnan([found.nc2_norm, found.nc2_angle, found.nc3]).all()
+    result = collapse([[1.0], [-1.0], [1.0], [-1.0]], list("aabb"))
+    assert (result.nc1, result.cdnv) == (math.inf, math.inf)
+    assert np.isnan([result.nc2_norm, result.nc2_angle, result.nc3]).all()
 
 
 @pytest.mark.parametrize("unit", [1e-170, 1e100, 1e300])
@@ -118,13 +118,13 @@ def test_dimension_of_too_few_places_is_not_a_number() -> None:
     assert participation_ratio([[1.0, 2.0], [1.0, 2.0]]) == 0.0
 
 
-def test_two_nn_tells_places_apart_that_differ_in_the_last_digits() -> None:
-    """Each point beside a copy a billionth away: the ratio of the two distances is large, and never infinite."""
+def test_two_nn_distinguishes_rows_that_differ_in_the_last_digits() -> None:
+    """Each point has a copy at distance 1e-9: the ratio of the two distances is large, but finite."""
     X = np.random.default_rng(0).uniform(size=(500, 3)) + 1000
     moved = X + np.array([1e-9, 0, 0])
     ratio = np.sort(np.sqrt(nearest_rows(np.concatenate([X, moved]), 2)[1]), axis=1)
-    apart = np.linalg.norm(X - moved, axis=1).mean()
-    assert ratio[:, 0].mean() / ratio[:, 1].mean() == pytest.approx(apart / 0.07, rel=0.3)
+    distance = np.linalg.norm(X - moved, axis=1).mean()
+    assert ratio[:, 0].mean() / ratio[:, 1].mean() == pytest.approx(distance / 0.07, rel=0.3)
     assert 0 < two_nn(np.concatenate([X, moved])) < 1
 
 
@@ -134,10 +134,11 @@ def test_zeros_of_both_signs_are_one_place() -> None:
     assert two_nn(np.concatenate([X, X * [-1.0, 1.0, 1.0]])) == two_nn(X)
 
 
-def test_blocks_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_strips_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     X = np.random.default_rng(0).normal(size=(300, 5))
     whole = two_nn(X)
-    monkeypatch.setattr("closerlook.geometry.shape.BLOCK_BYTES", 8 * 300 * 7)
+    monkeypatch.setattr("closerlook.geometry.shape.TILE", 7)
+    monkeypatch.setattr("closerlook.geometry.shape.BLOCK_BYTES", 4 * 300 * 7)
     assert two_nn(X, threads=1) == two_nn(X, threads=3) == whole
 
 
@@ -170,6 +171,7 @@ def spaces_with_ties() -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("k", [1, 2, 10])
 def test_the_nearest_rows_are_those_by_all_differences(name: str, k: int, monkeypatch: pytest.MonkeyPatch) -> None:
     X = spaces_with_ties()[name]
+    monkeypatch.setattr("closerlook.geometry.shape.TILE", 7)
     monkeypatch.setattr("closerlook.geometry.shape.BLOCK_BYTES", 4 * len(X) * 7)
     rows, squared = nearest_rows(X, k)
     scaled = np.ldexp(X, -int(np.frexp(np.abs(X).max())[1]))
@@ -181,16 +183,16 @@ def test_the_nearest_rows_are_those_by_all_differences(name: str, k: int, monkey
 
 def test_strips_come_in_order_whichever_is_done_first() -> None:
     n = 1 << 13
-    found = list(each_strip(lambda start, end: (start, end), n, threads=4))
-    assert [start for start, _ in found] == [0, *(end for _, end in found[:-1])]
-    assert found[-1][1] == n
-    assert len(found) > 4
+    result = list(each_strip(lambda start, end: (start, end), n, threads=4))
+    assert [start for start, _ in result] == [0, *(end for _, end in result[:-1])]
+    assert result[-1][1] == n
+    assert len(result) > 4
 
 
 # ---- isotropy ----
 
 
-def test_all_directions_alike_is_one_and_a_line_is_zero() -> None:
+def test_iso_score_of_equal_variances_is_one_and_of_a_line_zero() -> None:
     assert isotropy(np.vstack([np.eye(8), -np.eye(8)])).iso_score == pytest.approx(1.0)
     line = np.outer(np.arange(5.0), [1.0, 2.0, 3.0])
     assert isotropy(line).iso_score == pytest.approx(0.0, abs=1e-9)

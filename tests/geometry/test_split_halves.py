@@ -1,4 +1,4 @@
-"""Parts of a space compared, and what that foresees."""
+"""Similarity of the parts of a space, and how well it predicts other values."""
 
 import math
 from collections.abc import Callable
@@ -9,56 +9,56 @@ from scipy.stats import pearsonr, spearmanr
 
 from closerlook.errors import InputError
 from closerlook.geometry import cluster, cluster_distances, label_distances, spatial_similarity
-from closerlook.geometry.split_halves import deal, predictiveness, split_similarity
+from closerlook.geometry.split_halves import assign_folds, predictiveness, split_similarity
 from tests.geometry.test_resampling import Points, blobs
 
 
-def test_dealing_gives_each_part_its_share_of_each_label() -> None:
+def test_folds_have_equal_shares_of_each_label() -> None:
     codes = np.repeat([0, 1, 2], [9, 7, 2])
-    part = deal(codes, 3, np.random.default_rng(0))
+    part = assign_folds(codes, 3, seed=0)
     assert np.bincount(part).tolist() == [6, 6, 6]
     for label, (least, most) in enumerate([(3, 3), (2, 3), (0, 1)]):
         counts = np.bincount(part[codes == label], minlength=3)
         assert least <= counts.min() <= counts.max() <= most
 
 
-def test_split_halves_of_a_space_are_alike_and_noise_is_not() -> None:
+def test_split_halves_of_a_space_are_similar_and_noise_is_not() -> None:
     rng = np.random.default_rng(0)
     X, y = blobs(rng, rows=30)
-    found = split_similarity(X, y, repeats=3)
-    assert found.low <= found.mean <= found.high
-    assert found.low > 0.9
-    assert (len(found.values), found.folds, found.repeats, found.few) == (3, 2, 3, ())
+    result = split_similarity(X, y, repeats=3)
+    assert result.low <= result.mean <= result.high
+    assert result.low > 0.9
+    assert (len(result.values), result.folds, result.repeats, result.few) == (3, 2, 3, ())
     noise = split_similarity(rng.normal(size=(120, 60)), y, repeats=3)
     assert noise.mean < 0.8
 
 
 def test_a_split_value_is_the_spatial_similarity_of_its_parts() -> None:
     X, y = blobs(np.random.default_rng(0), d=4)
-    found = split_similarity(X, y, folds=4, seed=2)
-    part = deal(y, 4, np.random.default_rng([2, 8, 0]))
+    result = split_similarity(X, y, folds=4, seed=2)
+    part = assign_folds(y, 4, seed=2)
     sides = [label_distances(cluster_distances(X[rows], cluster(X[rows], y[rows]))) for rows in (part == 1, part != 1)]
-    assert found.values[1] == spatial_similarity(*sides, permutations=0, resamples=0).pearson
-    assert len(found.values) == 4
-    assert found.mean == pytest.approx(np.mean(found.values))
-    assert (found.low, found.high) == (min(found.values), max(found.values))
+    assert result.values[1] == spatial_similarity(*sides, permutations=0, resamples=0).pearson
+    assert len(result.values) == 4
+    assert result.mean == pytest.approx(np.mean(result.values))
+    assert (result.low, result.high) == (min(result.values), max(result.values))
 
 
-def test_labels_of_few_rows_are_named_and_left_out_of_what_lacks_them() -> None:
+def test_labels_of_few_rows_are_listed_and_excluded_from_parts_without_them() -> None:
     X, _ = blobs(np.random.default_rng(0))
-    found = split_similarity(np.vstack([X, [[99.0, 99.0]]]), [*"abcd" * 20, "rare"])
-    assert found.few == ("rare",)
-    assert found.values[0] > 0.9
-    assert math.isnan(found.low)
+    result = split_similarity(np.vstack([X, [[99.0, 99.0]]]), [*"abcd" * 20, "rare"])
+    assert result.few == ("rare",)
+    assert result.values[0] > 0.9
+    assert math.isnan(result.low)
 
 
 def test_fewer_than_three_labels_have_no_split_similarity() -> None:
     X, y = blobs(np.random.default_rng(0), labels=2)
     seen: list[tuple[int, int]] = []
-    found = split_similarity(X, y, repeats=2, progress=lambda *at: seen.append(at))
-    assert np.isnan([*found.values, found.mean, found.low]).all()
+    result = split_similarity(X, y, repeats=2, progress=lambda *at: seen.append(at))
+    assert np.isnan([*result.values, result.mean, result.low]).all()
     assert seen == [(1, 2), (2, 2)]
-    assert found.to_dict()["values"] == [None, None]
+    assert result.to_dict()["values"] == [None, None]
     with pytest.raises(InputError, match=r"folds is 1; expected at least 2"):
         split_similarity(X, y, folds=1)
 
@@ -72,23 +72,23 @@ def test_prediction_agrees_with_scipy_and_with_lines_fitted_one_by_one() -> None
     rng = np.random.default_rng(0)
     x = rng.random(12)
     y = 0.5 * x + 0.2 * rng.random(12)
-    found = predictiveness(x, y, resamples=200)
-    assert found.pearson == pytest.approx(pearsonr(x, y)[0])
-    assert found.spearman == pytest.approx(spearmanr(x, y)[0])
-    assert found.difference == pytest.approx(np.abs(x - y).mean())
-    assert found.error == pytest.approx(
+    result = predictiveness(x, y, resamples=200)
+    assert result.pearson == pytest.approx(pearsonr(x, y)[0])
+    assert result.spearman == pytest.approx(spearmanr(x, y)[0])
+    assert result.difference == pytest.approx(np.abs(x - y).mean())
+    assert result.error == pytest.approx(
         left_out_error(x, y, lambda a, b, at: float(np.polyval(np.polyfit(a, b, 1), at)))
     )
-    assert found.baseline == pytest.approx(left_out_error(x, y, lambda a, b, at: float(b.mean())))
-    low, high = found.spearman_interval
-    assert -1 <= low < found.spearman <= high <= 1
-    assert predictiveness(x, y, resamples=200) == found
+    assert result.baseline == pytest.approx(left_out_error(x, y, lambda a, b, at: float(b.mean())))
+    low, high = result.spearman_interval
+    assert -1 <= low < result.spearman <= high <= 1
+    assert predictiveness(x, y, resamples=200) == result
 
 
-def test_prediction_leaves_out_nan_and_needs_three_cells() -> None:
+def test_prediction_excludes_nan_and_needs_three_cells() -> None:
     nan = math.nan
-    found = predictiveness([0.1, nan, 0.4, 0.6, 0.2], [0.2, 0.1, nan, 0.7, 0.3])
-    assert (found.n, round(found.pearson, 9)) == (3, 1.0)
+    result = predictiveness([0.1, nan, 0.4, 0.6, 0.2], [0.2, 0.1, nan, 0.7, 0.3])
+    assert (result.n, round(result.pearson, 9)) == (3, 1.0)
     few = predictiveness([0.1, 0.2], [0.2, 0.4])
     assert few.n == 2
     assert few.difference == pytest.approx(0.15)
@@ -97,16 +97,16 @@ def test_prediction_leaves_out_nan_and_needs_three_cells() -> None:
     assert predictiveness([], []).n == 0
 
 
-def test_prediction_from_what_does_not_vary_is_nan() -> None:
-    found = predictiveness([0.5, 0.5, 0.5, 0.5], [0.1, 0.2, 0.3, 0.5])
-    assert np.isnan([found.pearson, found.spearman, found.error, *found.spearman_interval]).all()
-    assert found.baseline > 0
+def test_prediction_from_constant_values_is_nan() -> None:
+    result = predictiveness([0.5, 0.5, 0.5, 0.5], [0.1, 0.2, 0.3, 0.5])
+    assert np.isnan([result.pearson, result.spearman, result.error, *result.spearman_interval]).all()
+    assert result.baseline > 0
     with pytest.raises(InputError, match=r"foreseen has shape \(2,\), actual \(3,\) and groups \(2,\); expected"):
         predictiveness([0.1, 0.2], [0.1, 0.2, 0.3])
 
 
-def test_groups_are_drawn_and_left_out_together() -> None:
-    """Five seeds of six tasks whose two numbers have nothing to do with each other are six witnesses, not thirty."""
+def test_groups_are_drawn_and_held_out_as_a_whole() -> None:
+    """Five seeds of six tasks with unrelated values are six independent observations, not thirty."""
     rng = np.random.default_rng(3)
     tasks = np.arange(6).repeat(5)
     x, y = rng.normal(size=(2, 6))[:, tasks] + rng.normal(size=(2, 30)) / 100

@@ -1,4 +1,4 @@
-"""The engine agrees with its plain twin, with cases worked out by hand, and with what geometry promises."""
+"""The engine agrees with a plain implementation and with worked examples, and has the invariances of geometry."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ BY_HAND: dict[
     "the corners of XOR": ([[0, 0], [1, 1], [0, 1], [1, 0]], "aabb", [0, 0, 1, 2], []),
     "the corners of XOR, b first": ([[0, 1], [1, 1], [0, 0], [1, 0]], "baab", [0, 1, 2, 0], []),
     "a foe inside a segment": ([[0, 0], [2, 0], [1, 0]], "aab", [0, 1, 2], []),
-    "a foe beside a segment": ([[0, 0], [2, 0], [1, 0.01]], "aab", [0, 0, 1], []),
+    "another label next to a segment": ([[0, 0], [2, 0], [1, 0.01]], "aab", [0, 0, 1], []),
     "a foe on the end of a hull": ([[0, 0], [1, 0], [1, 0], [3, 0]], "aaba", [0, 1, 2, 3], [1, 2]),
     # Sides of 2 before sides of √5, so the third corner finds the foe inside the triangle.
     "a foe inside a triangle": ([[1, 2], [0, 0], [2, 0], [1, 1]], "aaab", [0, 1, 1, 2], []),
@@ -65,7 +65,7 @@ each_seed = pytest.mark.parametrize("seed", range(6))
 
 
 @each_case
-def test_twin_gives_what_was_worked_out_by_hand(case: str) -> None:
+def test_the_plain_implementation_matches_worked_examples(case: str) -> None:
     rows, labels, expected, conflicts = BY_HAND[case]
     result = plain_cluster(rows, list(labels))
     assert result.assignments.tolist() == expected
@@ -95,9 +95,7 @@ def test_a_refused_pair_never_merges_after_either_side_has_grown(name: str) -> N
         ([[1e6, 0]], [[1e6, -1], [1e6 + 1, 0]], 0.5**0.5),
     ],
 )
-def test_plain_distance_is_the_one_worked_out_by_hand(
-    A: list[list[float]], B: list[list[float]], distance: float
-) -> None:
+def test_plain_distance_matches_worked_examples(A: list[list[float]], B: list[list[float]], distance: float) -> None:
     assert plain_distance(A, B) == pytest.approx(distance, rel=1e-6, abs=1e-9)
 
 
@@ -120,11 +118,11 @@ def test_plain_verdict_and_plain_distance_agree(seed: int) -> None:
         assert hulls_meet(A, B, 1e-6) == (distance <= 1e-6)
 
 
-# The engine beside the twin
+# The engine and the plain implementation
 
 
 @each_case
-def test_engine_gives_what_was_worked_out_by_hand(case: str) -> None:
+def test_cluster_matches_worked_examples(case: str) -> None:
     rows, labels, expected, conflicts = BY_HAND[case]
     result = cluster(np.array(rows, dtype=np.float64), np.array(list(labels)))
     assert np.asarray(result.assignments).tolist() == expected
@@ -132,7 +130,7 @@ def test_engine_gives_what_was_worked_out_by_hand(case: str) -> None:
 
 
 @each_set
-def test_engine_finds_the_partition_of_the_twin(name: str) -> None:
+def test_cluster_matches_the_plain_implementation(name: str) -> None:
     assert_same(cluster(*SETS[name]), twin_of(name))
 
 
@@ -140,7 +138,7 @@ def test_engine_finds_the_partition_of_the_twin(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["touching_blobs-2d-0", "random_labels-3d-0", "grid-2d-0", "far_away-2d-0", "rings-3d-0"]
 )
-def test_engine_finds_the_partition_of_the_twin_at_another_tau(name: str, tau: float) -> None:
+def test_cluster_matches_the_plain_implementation_at_another_tau(name: str, tau: float) -> None:
     assert_same(cluster(*SETS[name], tau=tau), plain_cluster(*SETS[name], tau=tau))
 
 
@@ -224,7 +222,7 @@ def test_clusters_do_not_depend_on_the_number_of_threads(name: str) -> None:
 
 
 @each_seed
-def test_a_hull_that_grows_comes_no_further_away(seed: int) -> None:
+def test_a_growing_hull_never_increases_its_distance(seed: int) -> None:
     for A, B in random_pairs(seed):
         scale = rms_radius(np.vstack([A, B]))
         sizes = sorted({1, (len(A) + 1) // 2, len(A)})

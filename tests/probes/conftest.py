@@ -1,4 +1,4 @@
-"""Torch keeps to one thread: with several, tiny products wait for each other most of the time on a busy machine."""
+"""Limit torch to one thread: small products are slower on several threads of a busy machine."""
 
 from collections.abc import Iterator
 

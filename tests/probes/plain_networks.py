@@ -1,4 +1,4 @@
-"""The plain twin of the batched networks: one network at a time, as anyone would write it in torch."""
+"""A plain implementation of the batched networks: one network at a time, as usual in torch."""
 
 import math
 
@@ -46,7 +46,7 @@ def plain_network(X: np.ndarray, y: np.ndarray, k: int, job: Job, training: Prob
 
 
 def initial(d: int, k: int, job: Job) -> nn.Sequential:
-    """Linear layers with ReLU between them, their weights drawn as the job's seed and sizes have it."""
+    """Linear layers with ReLU between them, with initial weights from the job's seed and sizes."""
     stream = np.random.default_rng([job.seed, 1, *job.sizes])
     widths = [d, *job.sizes, k]
     parts: list[nn.Module] = []

@@ -1,4 +1,4 @@
-"""The classifier probe as an estimator: scikit-learn's own checks, and where its answers come from."""
+"""The classifier probe passes scikit-learn's estimator checks and agrees with `probe_grid`."""
 
 import pickle
 from collections.abc import Callable
@@ -38,16 +38,16 @@ def test_scikit_learns_own_checks_pass_by_default(
     check(estimator)
 
 
-def test_it_chooses_the_sizes_that_the_grid_chooses() -> None:
+def test_the_estimator_chooses_the_same_sizes_as_the_grid() -> None:
     X, y = mixed()
     sizes = [(2,), (16, 4), ()]
     probe = ClassifierProbe(sizes=sizes, seeds=3, **QUICK).fit(X, y)
-    found = probe_grid((X, y), (X, y), sizes=sizes, seeds=3, training=ProbeTraining(max_rounds=6, patience=2))
-    assert probe.sizes_ == found.chosen_sizes
-    np.testing.assert_array_equal([probe.held_out_[one] for one in sizes], found.held_out)
+    result = probe_grid((X, y), (X, y), sizes=sizes, seeds=3, training=ProbeTraining(max_rounds=6, patience=2))
+    assert probe.sizes_ == result.chosen_sizes
+    np.testing.assert_array_equal([probe.held_out_[one] for one in sizes], result.held_out)
     seed = probe.network_.job.seed
-    assert probe.score(X, y) == found.accuracy[found.chosen, seed]
-    assert probe.network_.accuracy == found.held_out[found.chosen].max()
+    assert probe.score(X, y) == result.accuracy[result.chosen, seed]
+    assert probe.network_.accuracy == result.held_out[result.chosen].max()
 
 
 def test_probabilities_add_up_and_the_likeliest_is_predicted() -> None:
@@ -64,7 +64,7 @@ def test_probabilities_add_up_and_the_likeliest_is_predicted() -> None:
     [["x", "y"], [3, -1], [True, False], [1.0, 2.0], np.array(["x", "y"], dtype=object)],
     ids=["strings", "integers", "booleans", "whole floats", "objects"],
 )
-def test_labels_of_any_kind_come_back_as_they_were(labels: list[object]) -> None:
+def test_predicted_labels_keep_their_type(labels: list[object]) -> None:
     X = np.r_[np.zeros((20, 2)), np.ones((20, 2))]
     named = np.asarray(labels)[np.repeat([0, 1], 20)]
     predicted = ClassifierProbe(sizes=[(8,)], seeds=1).fit(X, named).predict(X)
@@ -88,7 +88,7 @@ def test_the_result_is_the_same_for_any_number_of_threads_and_those_of_torch_sta
         np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
 
 
-def test_a_pickled_probe_comes_back_whole() -> None:
+def test_a_pickled_probe_predicts_the_same() -> None:
     X, y = mixed()
     probe = ClassifierProbe(sizes=[(8,)], seeds=1, **QUICK).fit(X, y)
     again = pickle.loads(pickle.dumps(probe))  # noqa: S301 - our own bytes

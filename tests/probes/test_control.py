@@ -1,4 +1,4 @@
-"""Controls: what a probe memorises by word type, and how many bits the labels take given the vectors."""
+"""Controls: selectivity against a control task, and the description length of the labels."""
 
 import json
 import math
@@ -20,7 +20,7 @@ CODE = ProbeTraining(learning_rate=0.01, batch_size=64, max_rounds=6, patience=2
 # ---- control tasks ----
 
 
-def test_a_word_type_has_one_label_wherever_it_is() -> None:
+def test_a_word_type_has_one_control_label_in_all_splits() -> None:
     train, test = control_labels([["a", "b", "a", "c"], ["c", "a"]], ["N", "V", "N", "V"], seed=3)
     assert train[0] == train[2] == test[1]
     assert train[3] == test[0]
@@ -46,18 +46,18 @@ def worded(seed: int, n: int, types: int = 40) -> tuple[np.ndarray, np.ndarray, 
     return word, y, np.c_[np.eye(types)[word], np.eye(2)[y]]
 
 
-def test_a_probe_that_reads_word_types_has_low_selectivity_and_one_that_cannot_has_high() -> None:
+def test_selectivity_is_low_if_vectors_encode_word_types_and_high_if_not() -> None:
     (word, y, X), (test_word, test_y, test_X) = worded(0, 500), worded(1, 200)
     types = [f"w{i}" for i in word], [f"w{i}" for i in test_word]
 
     def selectivity(columns: slice) -> tuple[float, float]:
         train, test = (X[:, columns], y), (test_X[:, columns], test_y)
         result = probe_grid(train, test, sizes=[(32,)], seeds=2, training=QUICK)
-        found = measure_selectivity(train, test, types, result=result)
-        assert found.known == 1.0
-        np.testing.assert_allclose(found.selectivity, found.task - found.control)
-        np.testing.assert_array_equal(found.task, result.accuracy[0])
-        return float(found.task.mean()), float(found.selectivity.mean())
+        measured = measure_selectivity(train, test, types, result=result)
+        assert measured.known == 1.0
+        np.testing.assert_allclose(measured.selectivity, measured.task - measured.control)
+        np.testing.assert_array_equal(measured.task, result.accuracy[0])
+        return float(measured.task.mean()), float(measured.selectivity.mean())
 
     task, both = selectivity(slice(None))
     assert task > 0.95
@@ -83,7 +83,7 @@ def some_result() -> tuple[tuple[np.ndarray, np.ndarray], ProbeResult]:
     return (X, y), probe_grid((X, y), (X, y), sizes=[(5, 3), ()], seeds=[4, 2], training=QUICK)
 
 
-def test_each_seed_has_its_control_task_and_the_same_number_whatever_the_others() -> None:
+def test_each_seed_has_its_own_control_task_independent_of_the_others() -> None:
     points, result = some_result()
     words = [f"w{i % 9}" for i in range(30)]
     both = measure_selectivity(points, points, (words, words), result=result)
@@ -92,14 +92,14 @@ def test_each_seed_has_its_control_task_and_the_same_number_whatever_the_others(
     assert both.control[0] != both.control[1]
 
 
-def test_words_that_train_lacks_are_counted() -> None:
+def test_the_share_of_known_words_is_reported() -> None:
     points, result = some_result()
     train_words, test_words = ["a"] * 30, ["a"] * 24 + ["b"] * 6
-    found = measure_selectivity(points, points, (train_words, test_words), result=result)
-    assert found.known == 0.8
-    told = json.loads(json.dumps(found.to_dict()))
-    assert (told["known_types"], told["sizes"]) == (0.8, list(result.chosen_sizes))
-    assert told["selectivity"] == pytest.approx(told["task_accuracy"] - told["control_accuracy"])
+    measured = measure_selectivity(points, points, (train_words, test_words), result=result)
+    assert measured.known == 0.8
+    written = json.loads(json.dumps(measured.to_dict()))
+    assert (written["known_types"], written["sizes"]) == (0.8, list(result.chosen_sizes))
+    assert written["selectivity"] == pytest.approx(written["task_accuracy"] - written["control_accuracy"])
 
 
 @pytest.mark.parametrize(
@@ -117,18 +117,18 @@ def test_words_must_be_as_many_as_rows(train: int, test: int, message: str) -> N
 def test_labels_that_can_be_read_off_take_few_bits() -> None:
     y = np.random.default_rng(0).integers(0, 4, 400)
     X = np.eye(4)[y] + np.random.default_rng(1).normal(size=(400, 4)) * 0.05
-    found = online_code((X, y), sizes=(16,), seeds=2, training=CODE)
-    assert found.uniform == 800
-    assert found.compression.min() > 3
-    np.testing.assert_allclose(found.compression, 800 / found.bits)
+    result = online_code((X, y), sizes=(16,), seeds=2, training=CODE)
+    assert result.uniform == 800
+    assert result.compression.min() > 3
+    np.testing.assert_allclose(result.compression, 800 / result.bits)
 
 
 def test_random_labels_take_as_many_bits_as_without_vectors() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(600, 6)), rng.integers(0, 4, 600)
-    found = online_code((X, y), sizes=(32, 32), seeds=2, training=CODE)
-    assert found.bits.min() > found.uniform * 0.97
-    assert found.compression.max() < 1.03
+    result = online_code((X, y), sizes=(32, 32), seeds=2, training=CODE)
+    assert result.bits.min() > result.uniform * 0.97
+    assert result.compression.max() < 1.03
 
 
 def test_the_blocks_are_the_papers_and_add_up() -> None:
@@ -136,23 +136,23 @@ def test_the_blocks_are_the_papers_and_add_up() -> None:
     assert block_ends(10_000) == [10, 20, 40, 80, 160, 320, 625, 1250, 2500, 5000, 10_000]
     X, y = np.random.default_rng(0).normal(size=(50, 3)), np.arange(50) % 3
     seen: list[tuple[int, int]] = []
-    found = online_code(
+    result = online_code(
         (X, y), sizes=(), seeds=[3, 1], training=CODE, progress=lambda done, total: seen.append((done, total))
     )
-    assert found.ends == tuple(block_ends(50)) == (1, 2, 4, 7, 13, 25, 50)
-    np.testing.assert_allclose(found.by_block.sum(axis=1), found.bits)
-    np.testing.assert_allclose(found.by_block[:, 0], math.log2(3))  # the first goes without a probe
+    assert result.ends == tuple(block_ends(50)) == (1, 2, 4, 7, 13, 25, 50)
+    np.testing.assert_allclose(result.by_block.sum(axis=1), result.bits)
+    np.testing.assert_allclose(result.by_block[:, 0], math.log2(3))  # the first goes without a probe
     assert seen == [(at, 6) for at in range(1, 7)]
 
 
-def test_no_block_costs_without_limit() -> None:
+def test_the_cost_of_a_block_is_bounded() -> None:
     X, y = np.random.default_rng(0).normal(size=(60, 3)) * 100, np.random.default_rng(1).integers(0, 5, 60)
-    found = online_code((X, y), sizes=(64,), seeds=2, training=ProbeTraining(learning_rate=1.0, max_rounds=5))
-    starts, ends = np.array(found.ends[:-1]), np.array(found.ends[1:])
-    assert (found.by_block[:, 1:] <= (ends - starts) * np.log2((starts + 1) * 5) + 1e-9).all()
+    result = online_code((X, y), sizes=(64,), seeds=2, training=ProbeTraining(learning_rate=1.0, max_rounds=5))
+    starts, ends = np.array(result.ends[:-1]), np.array(result.ends[1:])
+    assert (result.by_block[:, 1:] <= (ends - starts) * np.log2((starts + 1) * 5) + 1e-9).all()
 
 
-def test_a_seeds_code_is_the_same_whatever_the_others() -> None:
+def test_the_code_of_a_seed_does_not_depend_on_other_seeds() -> None:
     X, y = np.random.default_rng(0).normal(size=(40, 7)), np.arange(40) % 3
     both = online_code((X, y), sizes=(5, 3), seeds=[0, 6], training=CODE, threads=2)
     alone = online_code((X, y), sizes=(5, 3), seeds=[6], training=CODE, threads=1)
@@ -161,14 +161,14 @@ def test_a_seeds_code_is_the_same_whatever_the_others() -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 3, 12])
 def test_a_single_label_takes_no_bits(n: int) -> None:
-    found = online_code((np.zeros((n, 2)), ["a"] * n), sizes=(), seeds=1, training=CODE)
-    assert (found.bits.tolist(), found.uniform, found.compression.tolist()) == ([0.0], 0.0, [1.0])
+    result = online_code((np.zeros((n, 2)), ["a"] * n), sizes=(), seeds=1, training=CODE)
+    assert (result.bits.tolist(), result.uniform, result.compression.tolist()) == ([0.0], 0.0, [1.0])
 
 
 def test_one_row_of_each_label_and_one_column_can_be_coded() -> None:
-    found = online_code((np.arange(5.0)[:, None], list("abcde")), sizes=(4,), seeds=1, training=CODE)
-    assert found.bits[0] > 0.9 * found.uniform
-    assert json.loads(json.dumps(found.to_dict()))["ends"] == [1, 2, 3, 5]
+    result = online_code((np.arange(5.0)[:, None], list("abcde")), sizes=(4,), seeds=1, training=CODE)
+    assert result.bits[0] > 0.9 * result.uniform
+    assert json.loads(json.dumps(result.to_dict()))["ends"] == [1, 2, 3, 5]
 
 
 @given(n=st.integers(1, 5000), blocks=st.lists(st.floats(0.0001, 1.0), min_size=1, max_size=12))

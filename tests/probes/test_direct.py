@@ -1,4 +1,4 @@
-"""DirectProbe as an estimator: scikit-learn's own checks, and what it says about points that can be worked by hand."""
+"""DirectProbe passes scikit-learn's estimator checks and is right on worked examples."""
 
 import pickle
 from collections.abc import Callable
@@ -55,19 +55,19 @@ def test_a_point_inside_a_hull_takes_its_label_though_another_labels_point_is_ne
 def test_distances_to_hulls_worked_by_hand() -> None:
     probe = DirectProbe().fit(SQUARE, SQUARE_LABELS)
     assert probe.cluster_labels_.tolist() == ["square", "far"]
-    found = probe.transform([[1.0, 1.0], [3.0, 1.0], [1.0, 4.0], [5.5, 2.0]])
+    result = probe.transform([[1.0, 1.0], [3.0, 1.0], [1.0, 4.0], [5.5, 2.0]])
     expected = [[0, 4], [1, 2], [2, 5], [3.5, 1]]
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_allclose(result, expected, atol=1e-6)
 
 
 def test_transform_agrees_with_a_plain_minimisation() -> None:
     X, y = mixed(24, 2)
     probe = DirectProbe().fit(X, y)
     queries = np.random.default_rng(1).normal(size=(4, 2)) * 8
-    found = probe.transform(queries)
+    result = probe.transform(queries)
     for i, query in enumerate(queries):
         for j, rows in enumerate(probe.clustering_.members()):
-            assert found[i, j] == pytest.approx(plain_distance(query, X[rows]), abs=2e-4)
+            assert result[i, j] == pytest.approx(plain_distance(query, X[rows]), abs=2e-4)
 
 
 def plain_distance(point: np.ndarray, hull: np.ndarray) -> float:
@@ -115,7 +115,7 @@ def test_identical_points_of_two_labels_are_conflicts() -> None:
     ],
     ids=["strings", "integers", "booleans", "whole floats", "objects"],
 )
-def test_labels_of_any_kind_come_back_as_they_were(labels: list[object]) -> None:
+def test_predicted_labels_keep_their_type(labels: list[object]) -> None:
     probe = DirectProbe().fit(SQUARE, labels)
     predicted = probe.predict(SQUARE)
     assert predicted.tolist() == list(labels)
@@ -149,7 +149,7 @@ def test_min_points_and_statistic_reach_the_distances() -> None:
     assert np.isnan(without.values[0, 2])
 
 
-def test_distances_are_computed_when_asked_for_and_kept() -> None:
+def test_distances_are_computed_on_first_access_and_kept() -> None:
     probe = DirectProbe().fit(*ON_A_LINE)
     assert "distances_" not in dir(probe)
     assert {"clusters_", "classes_", "predict"} <= set(dir(probe))
@@ -161,7 +161,7 @@ def test_distances_are_computed_when_asked_for_and_kept() -> None:
 
 
 @pytest.mark.parametrize("measured", [False, True])
-def test_a_pickled_probe_comes_back_whole(measured: bool) -> None:
+def test_a_pickled_probe_predicts_the_same(measured: bool) -> None:
     X, y = mixed()
     probe = DirectProbe().fit(X, y)
     expected = probe.distances_.values if measured else DirectProbe().fit(X, y).distances_.values
@@ -181,7 +181,7 @@ def test_a_clone_has_the_parameters_and_nothing_else() -> None:
             ask()
 
 
-def test_a_probe_works_in_a_pipeline_at_either_place() -> None:
+def test_a_probe_works_in_a_pipeline_as_transformer_and_as_classifier() -> None:
     X, y = mixed()
     at_the_end = make_pipeline(StandardScaler(), DirectProbe()).fit(X, y)
     assert at_the_end.score(X, y) == 1.0
@@ -209,7 +209,7 @@ def test_columns_are_named_and_may_come_as_a_table() -> None:
         probe.predict(table.rename(columns={"width": "depth"}))
 
 
-def test_what_the_caller_does_to_its_array_later_changes_nothing() -> None:
+def test_changing_the_array_after_fit_changes_nothing() -> None:
     X = SQUARE.copy()
     probe = DirectProbe().fit(X, SQUARE_LABELS)
     X[:] = 0

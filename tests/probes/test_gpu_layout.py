@@ -1,4 +1,4 @@
-"""Batches as a GPU has them, networks of all sizes in a fixed number of places, computed on the CPU."""
+"""Batches in the GPU layout (networks of all sizes in a fixed number of slots), computed on the CPU."""
 
 from itertools import pairwise
 
@@ -37,29 +37,29 @@ def assert_same(one: Network, other: Network) -> None:
         np.testing.assert_array_equal(bias, other_bias)
 
 
-def test_networks_of_all_sizes_are_one_batch_of_as_many_places_as_any() -> None:
+def test_networks_of_all_sizes_are_one_batch_with_a_fixed_number_of_slots() -> None:
     given = data()
     assert networks._batches(given, JOBS, threads=1) == [JOBS]
     batch = Batch(given, padded(given.X).flatten(0, 1), JOBS[:1], QUICK)
     assert [tuple(weight.shape) for weight in batch.weights[::2]] == [(6, 16, 32), (6, 32, 32), (6, 32, 16)]
 
 
-def test_more_networks_than_places_are_several_batches() -> None:
+def test_more_networks_than_slots_are_several_batches() -> None:
     many = [Job((5, 3), seed) for seed in range(8)]
     assert [len(part) for part in networks._batches(data(), many, threads=1)] == [6, 2]
 
 
-def test_a_network_has_the_same_bits_alone_and_in_company() -> None:
+def test_a_network_has_the_same_bits_alone_and_in_a_batch() -> None:
     together = train(data(), JOBS, QUICK)
     for network in together:
         assert_same(train(data(), [network.job], QUICK)[0], network)
 
 
-def test_each_network_stops_for_itself_and_is_what_a_plain_loop_makes_of_it() -> None:
+def test_each_network_stops_on_its_own_and_matches_a_plain_loop() -> None:
     given = data()
-    found = train(given, JOBS, QUICK)
-    assert len({network.rounds for network in found}) > 1
-    for network in found:
+    result = train(given, JOBS, QUICK)
+    assert len({network.rounds for network in result}) > 1
+    for network in result:
         twin = plain_network(given.X[0].numpy(), given.y[0].numpy(), 3, network.job, QUICK)
         assert network.rounds == twin.rounds
         assert network.loss == pytest.approx(twin.loss, abs=1e-4)

@@ -1,4 +1,4 @@
-"""Networks trained together are, each of them, what they would be alone; and what a plain loop makes of them."""
+"""Networks trained together are identical to networks trained alone, and match a plain training loop."""
 
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -22,7 +22,7 @@ ODD = {"d": 7, "k": 3, "n": 101}
 
 @pytest.fixture(autouse=True)
 def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A round is a pass or two: as many of them as there are, and less to wait for."""
+    """Make a round one or two passes, so that tests are fast."""
     monkeypatch.setattr(networks, "ROUND", 6)
 
 
@@ -41,7 +41,7 @@ def stacked(*spaces: tuple[np.ndarray, np.ndarray], k: int = 3) -> Data:
 
 
 def assert_same(one: Network, other: Network) -> None:
-    """Not close: the same bits."""
+    """Assert that two networks have the same bits."""
     assert (one.accuracy, one.loss, one.rounds) == (other.accuracy, other.loss, other.rounds)
     for (weight, bias), (other_weight, other_bias) in zip(one.layers, other.layers, strict=True):
         np.testing.assert_array_equal(weight, other_weight)
@@ -55,14 +55,14 @@ def assert_same(one: Network, other: Network) -> None:
 @pytest.mark.parametrize(
     ("d", "k", "sizes"), [(7, 3, (5, 3)), (7, 3, ()), (16, 2, (32, 16)), (33, 17, (8,)), (1, 2, (4,))]
 )
-def test_each_network_is_what_a_plain_loop_makes_of_it(
+def test_each_network_matches_a_plain_training_loop(
     d: int, k: int, sizes: tuple[int, ...], criterion: Criterion
 ) -> None:
     X, y = space(d, k, 150)
     training = ProbeTraining(learning_rate=0.01, batch_size=32, max_rounds=8, patience=1, criterion=criterion)
     jobs = [Job(sizes, seed) for seed in range(3)]
-    found = train(stacked((X, y), k=k), jobs, training)
-    for network in found:
+    result = train(stacked((X, y), k=k), jobs, training)
+    for network in result:
         plain = plain_network(X, y, k, network.job, training)
         assert network.rounds == plain.rounds
         assert network.accuracy == pytest.approx(plain.accuracy)
@@ -79,7 +79,7 @@ def test_each_network_is_what_a_plain_loop_makes_of_it(
     ("d", "k", "sizes"),
     [(7, 3, (5, 3)), (32, 46, (32, 64)), (5, 2, (8,)), (13, 17, ()), (1, 5, (50, 3)), (48, 16, (16, 32))],
 )
-def test_a_network_has_the_same_bits_alone_and_in_company(d: int, k: int, sizes: tuple[int, ...]) -> None:
+def test_a_network_has_the_same_bits_alone_and_in_a_batch(d: int, k: int, sizes: tuple[int, ...]) -> None:
     data = stacked(space(d, k, 130), k=k)
     jobs = [Job(one, seed) for one in (sizes, (9,)) for seed in range(5)]
     together = train(data, jobs, QUICK)
@@ -115,7 +115,7 @@ def test_how_many_networks_fit_into_a_batch_changes_nothing(monkeypatch: pytest.
         assert_same(network, same)
 
 
-def test_what_widths_are_filled_up_with_stays_zero() -> None:
+def test_padding_stays_zero() -> None:
     data = stacked(space())
     batch = Batch(data, padded(data.X).flatten(0, 1), [Job((5, 3), seed) for seed in range(3)], QUICK)
     batch.train(Event())
@@ -133,10 +133,10 @@ def test_what_widths_are_filled_up_with_stays_zero() -> None:
 def test_a_network_is_found_by_its_seed_sizes_and_space() -> None:
     data = stacked(space(seed=0), space(seed=1))
     jobs = [Job((4,), 1, 1), Job((4,), 0, 0), Job((3,), 1, 1), Job((4,), 1, 0), Job((4,), 1, 1)]
-    found = train(data, jobs, QUICK)
-    assert [network.job for network in found] == jobs
-    assert_same(found[0], found[4])
-    weights = [network.layers[0][0] for network in found[:4]]
+    result = train(data, jobs, QUICK)
+    assert [network.job for network in result] == jobs
+    assert_same(result[0], result[4])
+    weights = [network.layers[0][0] for network in result[:4]]
     assert not any(np.array_equal(weights[i], weights[j]) for i in range(4) for j in range(i))
 
 
@@ -147,17 +147,17 @@ def test_a_network_is_found_by_its_seed_sizes_and_space() -> None:
 def judged(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, list[int]]]]:
     """Which networks were active in which round."""
     seen: list[tuple[int, list[int]]] = []
-    original = Batch._judge
+    original = Batch._evaluate
 
     def judge(self: Batch, turn: int) -> None:
         seen.append((turn, self.active.tolist()))
         original(self, turn)
 
-    monkeypatch.setattr(Batch, "_judge", judge)
+    monkeypatch.setattr(Batch, "_evaluate", judge)
     return seen
 
 
-def test_every_network_stops_for_itself(judged: list[tuple[int, list[int]]]) -> None:
+def test_every_network_stops_on_its_own(judged: list[tuple[int, list[int]]]) -> None:
     data, jobs = stacked(space(n=160)), [Job((8,), seed) for seed in range(6)]
     batch = Batch(
         data,
@@ -183,7 +183,7 @@ def test_the_weights_are_those_of_the_best_round() -> None:
         assert loss == pytest.approx(network.loss, abs=1e-5)
 
 
-def test_patience_is_how_many_rounds_without_a_gain_are_borne(judged: list[tuple[int, list[int]]]) -> None:
+def test_patience_is_the_number_of_rounds_without_improvement(judged: list[tuple[int, list[int]]]) -> None:
     X, y = np.zeros((64, 2), np.float32), np.zeros(64, np.int64)  # nothing to gain after the first round
     for patience in (1, 4):
         judged.clear()
@@ -196,13 +196,13 @@ def test_patience_is_how_many_rounds_without_a_gain_are_borne(judged: list[tuple
 
 
 def test_an_untrained_network_is_never_the_best_of_those_that_were_trained() -> None:
-    """With four rows held out of forty, one drawing in three does as well as training does."""
+    """With four of forty rows held out, one of three initial networks scores as well as a trained one."""
     X, y = space(n=40)
     for network in train(stacked((X, y)), [Job((8,), seed) for seed in range(30)], ProbeTraining(max_rounds=5)):
         assert network.rounds > 0
 
 
-def test_no_round_leaves_the_weights_as_they_were_drawn() -> None:
+def test_zero_rounds_keep_the_initial_weights() -> None:
     (network,) = train(stacked(space()), [Job((), 5)], ProbeTraining(max_rounds=0))
     drawn = np.random.default_rng([5, 1]).uniform(-np.sqrt(2 / 10), np.sqrt(2 / 10), (7, 3)).astype(np.float32)
     np.testing.assert_array_equal(network.layers[0][0], drawn)
@@ -211,13 +211,13 @@ def test_no_round_leaves_the_weights_as_they_were_drawn() -> None:
 
 def test_a_network_that_diverges_is_never_the_best_one() -> None:
     X, y = space(k=2)
-    found = train(stacked((X, y), k=2), [Job((8, 8), seed) for seed in range(3)], ProbeTraining(learning_rate=1e30))
-    for network in found:
+    result = train(stacked((X, y), k=2), [Job((8, 8), seed) for seed in range(3)], ProbeTraining(learning_rate=1e30))
+    for network in result:
         assert all(np.isfinite(weight).all() for weight, _ in network.layers)
         assert np.isfinite(network.loss)
 
 
-def test_training_under_way_ends_where_it_is_stopped() -> None:
+def test_running_training_ends_when_stopped() -> None:
     data, stopped = stacked(space()), Event()
     stopped.set()
     batch = Batch(data, padded(data.X).flatten(0, 1), [Job((4,), 0)], QUICK)

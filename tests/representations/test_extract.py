@@ -1,4 +1,4 @@
-"""Extraction: the right vector for every example, once, whatever is asked together and whatever was interrupted."""
+"""Extraction: the right vector for every example, computed once, for any tasks and after interruptions."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from closerlook.encoders.encoder import Encoder
 from closerlook.encoders.source import EMBEDDED, resolve
 from closerlook.errors import InputError, WorkError
 from closerlook.representations import forward
-from closerlook.representations.extract import choose_layers, extract
+from closerlook.representations.extract import choose_layers, choose_splits, extract
 from closerlook.representations.space import Space
 from closerlook.representations.store import Store
 from closerlook.tasks.task import Annotated, Task, Unit
@@ -99,14 +99,14 @@ def test_vectors_are_those_of_a_plain_loop(reference: Any, unit: Unit, pool: str
         assert space.label_names[:2].tolist() == (["L0", "L0"] if unit == "token" else ["L0", "L1"])
 
 
-def test_a_sentence_is_its_classification_token_unless_asked_otherwise(reference: Any) -> None:
+def test_a_sentence_is_its_classification_token_by_default(reference: Any) -> None:
     for words, row in zip(SENTENCES, extract(EMBEDDED, task("sentence"), layers="last")[0].X, strict=True):
         np.testing.assert_allclose(row, reference(words)[0][-1][0], atol=CLOSE)
 
 
-def test_a_plain_text_is_tokenized_as_it_stands() -> None:
+def test_a_plain_text_is_tokenized_unchanged() -> None:
     text = "The unbelievable  lamp\nlights."
-    made = Task.build("t", "sentence", {"train": [(text, [((), "A")])]})
+    given_task = Task.build("t", "sentence", {"train": [(text, [((), "A")])]})
     folder = resolve(EMBEDDED).folder
     model, tokenizer = (
         hf.AutoModel.from_pretrained(folder, dtype=torch.float32).eval(),
@@ -114,16 +114,17 @@ def test_a_plain_text_is_tokenized_as_it_stands() -> None:
     )
     with torch.no_grad():
         plain = model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0, 0]
-    np.testing.assert_allclose(extract(EMBEDDED, made, layers="last")[0].X[0], plain, atol=CLOSE)
+    np.testing.assert_allclose(extract(EMBEDDED, given_task, layers="last")[0].X[0], plain, atol=CLOSE)
 
 
 def test_provenance_is_full() -> None:
-    made = extract(EMBEDDED, task("token", "mine"), split="test", layers=1)[0].provenance
-    assert (made.encoder, made.layer, made.task, made.split, made.pool) == ("bert-tiny", 1, "mine", "test", "mean")
-    assert made.weights == resolve(EMBEDDED).fingerprint
-    assert made.task_hash == task("token").content_hash
-    assert (made.dtype, made.window, made.seed, made.checkpoint) == ("float32", 512, None, None)
-    assert set(made.versions) == {"closerlook", "torch", "transformers", "tokenizers", "numpy"}
+    origin = extract(EMBEDDED, task("token", "mine"), splits="test", layers=1)[0].provenance
+    assert (origin.encoder, origin.layer, origin.pool) == ("bert-tiny", 1, "mean")
+    assert (origin.task, origin.split) == ("mine", "test")
+    assert origin.weights == resolve(EMBEDDED).fingerprint
+    assert origin.task_hash == task("token").content_hash
+    assert (origin.dtype, origin.window, origin.seed, origin.checkpoint) == ("float32", 512, None, None)
+    assert set(origin.versions) == {"closerlook", "torch", "transformers", "tokenizers", "numpy"}
 
 
 def counted_passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -139,27 +140,27 @@ def counted_passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return passes
 
 
-def test_tasks_on_the_same_text_share_one_pass_and_equal_those_asked_alone(
+def test_tasks_on_the_same_text_share_one_pass_and_equal_separate_extractions(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     tasks = [task(unit, unit) for unit in ("token", "pair", "span", "sentence")]
-    alone = [space for one in tasks for space in extract(EMBEDDED, one, split="all", store=tmp_path / "alone")]
+    alone = [space for each in tasks for space in extract(EMBEDDED, each, splits="all", store=tmp_path / "alone")]
     passes = counted_passes(monkeypatch)
-    together = extract(EMBEDDED, tasks, split="all", store=tmp_path / "together")
+    together = extract(EMBEDDED, tasks, splits="all", store=tmp_path / "together")
     assert sum(passes) == len(SENTENCES)
     assert [s.provenance.title() for s in together] == [s.provenance.title() for s in alone]
-    for one, other in zip(together, alone, strict=True):
-        np.testing.assert_allclose(one.X, other.X, atol=CLOSE)
-        np.testing.assert_array_equal(one.y, other.y)
+    for space, expected_space in zip(together, alone, strict=True):
+        np.testing.assert_allclose(space.X, expected_space.X, atol=CLOSE)
+        np.testing.assert_array_equal(space.y, expected_space.y)
 
 
 def test_a_second_call_computes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     first = extract(EMBEDDED, task("token"))
     monkeypatch.setattr(forward, "compute", None)
     monkeypatch.setattr(Encoder, "load", None)
-    for one, other in zip(first, extract(EMBEDDED, task("token", "renamed")), strict=True):
-        np.testing.assert_array_equal(one.X, other.X)
-        assert other.provenance.task == "renamed"
+    for space, renamed in zip(first, extract(EMBEDDED, task("token", "renamed")), strict=True):
+        np.testing.assert_array_equal(space.X, renamed.X)
+        assert renamed.provenance.task == "renamed"
 
 
 def test_only_missing_layers_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,12 +181,12 @@ def test_only_missing_layers_are_computed(monkeypatch: pytest.MonkeyPatch) -> No
         {"window": 8},
         {"dtype": "bfloat16"},
         {"layers": 2},
-        {"split": "test"},
+        {"splits": "test"},
         {"encoder": "random:bert-tiny"},
         {"task": task("pair")},
     ],
 )
-def test_whatever_changes_the_vectors_is_kept_apart(own_store: Path, change: dict[str, Any]) -> None:
+def test_whatever_changes_the_vectors_has_its_own_key(own_store: Path, change: dict[str, Any]) -> None:
     options: dict[str, Any] = {"encoder": EMBEDDED, "task": task("token"), "layers": 1}
     (first,) = extract(**options)
     (other,) = extract(**options | change)
@@ -193,7 +194,7 @@ def test_whatever_changes_the_vectors_is_kept_apart(own_store: Path, change: dic
     assert first.X.shape != other.X.shape or not np.allclose(first.X, other.X)
 
 
-def test_random_weights_of_another_seed_are_kept_apart(own_store: Path) -> None:
+def test_random_weights_of_another_seed_have_their_own_key(own_store: Path) -> None:
     first, other = (extract("random:bert-tiny", task("token"), layers=1, seed=seed)[0] for seed in (0, 1))
     assert len(list(Store(own_store).entries())) == 2
     assert (first.provenance.seed, other.provenance.seed) == (0, 1)
@@ -227,18 +228,18 @@ def test_a_loaded_encoder_may_be_given() -> None:
 
 def test_a_long_text_is_read_in_windows_and_every_word_gets_its_own_vector() -> None:
     words = tuple(SENTENCES[i % 4][i % 2] for i in range(300))
-    made = Task.build("long", "token", {"train": [(words, [((i,), "A") for i in range(300)])]})
-    (space,) = extract(EMBEDDED, made, layers="last", window=64)
+    given_task = Task.build("long", "token", {"train": [(words, [((i,), "A") for i in range(300)])]})
+    (space,) = extract(EMBEDDED, given_task, layers="last", window=64)
     loaded = Encoder.load(EMBEDDED, window=64)
-    aligned = loaded.align([words])
-    assert len(aligned.windows) > 5
+    alignment = loaded.align([words])
+    assert len(alignment.windows) > 5
     for i in range(0, 300, 7):
-        tokens = range(aligned.word_first[i], aligned.word_stop[i])
+        tokens = range(alignment.word_first[i], alignment.word_stop[i])
         pieces = []
         for t in tokens:
             with torch.no_grad():
-                states = loaded.hidden_states([aligned.windows[aligned.token_window[t]]])
-            pieces.append(states[-1][0, aligned.token_column[t]].numpy())
+                states = loaded.hidden_states([alignment.windows[alignment.token_window[t]]])
+            pieces.append(states[-1][0, alignment.token_column[t]].numpy())
         np.testing.assert_allclose(space.X[i], np.mean(pieces, axis=0), atol=CLOSE)
 
 
@@ -251,9 +252,9 @@ def test_the_same_task_twice_is_computed_once(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_texts_without_examples_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = Task.build("t", "token", {"train": [(("no", "target"), []), (("one",), [((0,), "A")])]})
+    given_task = Task.build("t", "token", {"train": [(("no", "target"), []), (("one",), [((0,), "A")])]})
     passes = counted_passes(monkeypatch)
-    extract(EMBEDDED, made)
+    extract(EMBEDDED, given_task)
     assert sum(passes) == 1
 
 
@@ -265,7 +266,7 @@ def test_progress_ends_at_the_total() -> None:
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
 
 
-def test_an_interrupted_extraction_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_interrupted_extraction_continues_where_it_stopped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(forward, "CHUNK", 30 / 2048)
     monkeypatch.setattr(forward, "SECONDS", 0)
     whole = extract(EMBEDDED, task("pair"), store=tmp_path / "whole")
@@ -282,8 +283,8 @@ def test_an_interrupted_extraction_goes_on_where_it_stopped(monkeypatch: pytest.
     again = extract(EMBEDDED, task("pair"), store=tmp_path / "cut")
     assert 0 < before < len(SENTENCES)
     assert sum(passes) - before < len(SENTENCES)
-    for one, other in zip(again, whole, strict=True):
-        np.testing.assert_array_equal(one.X, other.X)
+    for space, expected_space in zip(again, whole, strict=True):
+        np.testing.assert_array_equal(space.X, expected_space.X)
 
 
 def test_a_part_that_was_altered_after_the_interruption_is_computed_again(
@@ -299,12 +300,12 @@ def test_a_part_that_was_altered_after_the_interruption_is_computed_again(
 
     with pytest.raises(KeyboardInterrupt):
         extract(EMBEDDED, task("pair"), store=tmp_path / "cut", progress=stop)
-    for draft in (tmp_path / "cut" / "work").glob("*/*.safetensors"):
-        blob = bytearray(draft.read_bytes())
+    for unfinished in (tmp_path / "cut" / "work").glob("*/*.safetensors"):
+        blob = bytearray(unfinished.read_bytes())
         blob[-100] ^= 0xFF
-        draft.write_bytes(blob)
-    for one, other in zip(extract(EMBEDDED, task("pair"), store=tmp_path / "cut"), whole, strict=True):
-        np.testing.assert_array_equal(one.X, other.X)
+        unfinished.write_bytes(blob)
+    for space, expected_space in zip(extract(EMBEDDED, task("pair"), store=tmp_path / "cut"), whole, strict=True):
+        np.testing.assert_array_equal(space.X, expected_space.X)
 
 
 KILLED = """
@@ -335,9 +336,9 @@ def test_killing_the_process_loses_nothing_that_was_finished(tmp_path: Path) -> 
         assert journals
         assert len(json.loads(journals[0].read_bytes())) > done
     subprocess.run([sys.executable, "-c", KILLED, str(store), "0"], check=True)
-    found = extract(EMBEDDED, "toy-pos", store=store)
-    for one, other in zip(found, extract(EMBEDDED, "toy-pos", store=tmp_path / "whole"), strict=True):
-        np.testing.assert_allclose(one.X, other.X, atol=CLOSE)
+    resumed = extract(EMBEDDED, "toy-pos", store=store)
+    for space, expected_space in zip(resumed, extract(EMBEDDED, "toy-pos", store=tmp_path / "whole"), strict=True):
+        np.testing.assert_allclose(space.X, expected_space.X, atol=CLOSE)
     assert len(list(Store(store).entries())) == 3
 
 
@@ -352,9 +353,9 @@ def test_vectors_that_are_no_numbers_are_an_error(monkeypatch: pytest.MonkeyPatc
 def test_a_target_without_subword_names_its_sentence() -> None:
     loaded = Encoder.load(EMBEDDED)
     loaded.tokenizer.unk_token = None
-    made = Task.build("t", "token", {"train": [(("fine",), [((0,), "A")]), (("odd", "\u0007"), [((1,), "B")])]})
+    given_task = Task.build("t", "token", {"train": [(("fine",), [((0,), "A")]), (("odd", "\u0007"), [((1,), "B")])]})
     with pytest.raises(InputError, match=r"no subword of words \[1\] of train sentence 2 \('odd \\x07'\)"):
-        extract(loaded, made)
+        extract(loaded, given_task)
 
 
 @pytest.mark.parametrize(
@@ -410,6 +411,15 @@ def test_public_extract_is_this_one() -> None:
     assert closerlook.Space is Space
 
 
+@pytest.mark.parametrize("splits", ["all", ["test", "train", "extra", "valid"]])
+def test_splits_come_as_train_dev_test_others_whatever_the_file_and_the_request_say(splits: str | list[str]) -> None:
+    texts: list[Annotated] = [(("light", "rain"), [((1,), "A")])]
+    shuffled = Task.build("t", "token", dict.fromkeys(("extra", "test", "valid", "train"), texts))
+    assert [split.name for split in choose_splits(shuffled, splits)] == ["train", "valid", "test", "extra"]
+    spaces = extract(EMBEDDED, shuffled, splits=splits, layers=0)
+    assert [space.provenance.split for space in spaces] == ["train", "valid", "test", "extra"]
+
+
 def test_paths_may_be_given_as_paths(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("text,label\nwhat a day,good\n")
     (space,) = extract(resolve(EMBEDDED).folder, tmp_path / "t.csv", layers=0)
@@ -420,7 +430,7 @@ def test_paths_may_be_given_as_paths(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({"task": []}, "no task arrived"),
-        ({"split": []}, "no split requested; task t has train, test"),
+        ({"splits": []}, "no split requested; task t has train, test"),
         ({"encoder": Encoder.load(EMBEDDED), "window": 16}, "given with a loaded encoder"),
         ({"encoder": Encoder.load(EMBEDDED), "dtype": "float16"}, "given with a loaded encoder"),
     ],

@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 
 from closerlook.errors import CloserLookError, InputError, WorkError
 from closerlook.representations.atomic import atomic_write
-from closerlook.representations.files import TornFileError
+from closerlook.representations.files import DamagedFileError
 from closerlook.representations.space import Provenance, Space
 
 MADE = Provenance(
@@ -26,11 +26,11 @@ def space(n: int = 5, d: int = 3) -> Space:
     return Space(X, (np.arange(n) % 2).astype(np.int32), ("NOUN", "VERB", "never seen"), MADE)
 
 
-def assert_same(found: Space, expected: Space) -> None:
-    np.testing.assert_array_equal(found.X, expected.X)
-    np.testing.assert_array_equal(found.y, expected.y)
-    assert found.labels == expected.labels
-    assert found.provenance == expected.provenance
+def assert_same(loaded: Space, expected: Space) -> None:
+    np.testing.assert_array_equal(loaded.X, expected.X)
+    np.testing.assert_array_equal(loaded.y, expected.y)
+    assert loaded.labels == expected.labels
+    assert loaded.provenance == expected.provenance
 
 
 @pytest.mark.parametrize("name", ["space.npz", "space.safetensors"])
@@ -40,11 +40,11 @@ def test_a_saved_space_comes_back_whole(tmp_path: Path, name: str) -> None:
 
 def test_a_directprobe_folder_brings_vectors_labels_and_provenance_back(tmp_path: Path) -> None:
     expected = space(50)
-    found = Space.load(expected.save(tmp_path / "folder"))
-    np.testing.assert_array_equal(found.X, expected.X)
-    assert found.label_names.tolist() == expected.label_names.tolist()
-    assert set(found.labels) == set(expected.labels)
-    assert found.provenance == expected.provenance
+    loaded = Space.load(expected.save(tmp_path / "folder"))
+    np.testing.assert_array_equal(loaded.X, expected.X)
+    assert loaded.label_names.tolist() == expected.label_names.tolist()
+    assert set(loaded.labels) == set(expected.labels)
+    assert loaded.provenance == expected.provenance
 
 
 def test_a_directprobe_folder_is_laid_out_as_its_code_reads_it(tmp_path: Path) -> None:
@@ -67,17 +67,17 @@ def published(folder: Path, vectors: dict[str, str]) -> Path:
 
 def test_a_published_directprobe_folder_is_read(tmp_path: Path) -> None:
     layers = {f"embeddings/layers/train/{layer}.txt": f"{layer} 1\n0 2.5\n" for layer in (0, 12)}
-    found = Space.load(published(tmp_path, layers), layer=12)
-    assert found.X.tolist() == [[12, 1], [0, 2.5]]
-    assert found.label_names.tolist() == ["A", "B"]
-    assert (found.provenance.layer, found.provenance.split) == (12, "train")
+    loaded = Space.load(published(tmp_path, layers), layer=12)
+    assert loaded.X.tolist() == [[12, 1], [0, 2.5]]
+    assert loaded.label_names.tolist() == ["A", "B"]
+    assert (loaded.provenance.layer, loaded.provenance.split) == (12, "train")
 
 
 def test_a_directprobe_folder_of_one_model_needs_no_layer(tmp_path: Path) -> None:
-    found = Space.load(
+    loaded = Space.load(
         published(tmp_path, {"embeddings/elmo/train.txt": "1 2\n3 4\n", "embeddings/elmo/test.txt": "x"})
     )
-    assert found.X.tolist() == [[1, 2], [3, 4]]
+    assert loaded.X.tolist() == [[1, 2], [3, 4]]
 
 
 @pytest.mark.parametrize(
@@ -114,24 +114,24 @@ def test_our_safetensors_are_read_by_the_library_and_lie_aligned(tmp_path: Path)
     loaded = safetensors.numpy.load_file(file)
     np.testing.assert_array_equal(loaded["X"], space().X)
     np.testing.assert_array_equal(loaded["y"], space().y)
-    found = Space.load(file)
-    assert isinstance(found.X, np.memmap)
-    assert found.X.ctypes.data % 64 == 0
+    loaded = Space.load(file)
+    assert isinstance(loaded.X, np.memmap)
+    assert loaded.X.ctypes.data % 64 == 0
 
 
 def test_safetensors_of_others_are_read(tmp_path: Path) -> None:
     safetensors.numpy.save_file({"X": np.eye(2), "y": np.array([7, 9])}, tmp_path / "s.safetensors")
-    found = Space.load(tmp_path / "s.safetensors")
-    assert found.labels == ("7", "9")
-    assert found.X.dtype == np.float32
+    loaded = Space.load(tmp_path / "s.safetensors")
+    assert loaded.labels == ("7", "9")
+    assert loaded.X.dtype == np.float32
 
 
 def test_npz_of_others_is_read(tmp_path: Path) -> None:
     np.savez(tmp_path / "s.npz", X=np.eye(3), y=np.array(["b", "a", "b"]), X_test=np.eye(3))
-    found = Space.load(tmp_path / "s.npz")
-    assert found.labels == ("a", "b")
-    assert found.y.tolist() == [1, 0, 1]
-    assert found.provenance == Provenance()
+    loaded = Space.load(tmp_path / "s.npz")
+    assert loaded.labels == ("a", "b")
+    assert loaded.y.tolist() == [1, 0, 1]
+    assert loaded.provenance == Provenance()
 
 
 @pytest.mark.parametrize("position", [0, 20, 300, -40, -1])
@@ -144,7 +144,7 @@ def test_an_altered_or_cut_safetensors_file_is_noticed(tmp_path: Path, position:
         Space.load(file)
     blob[position] ^= 0x10
     file.write_bytes(blob[:-4])
-    with pytest.raises(TornFileError, match="is torn or was altered"):
+    with pytest.raises(DamagedFileError, match="is truncated or was altered"):
         Space.load(file)
 
 
@@ -225,18 +225,18 @@ def test_labels_may_be_any_kind_of_string(y: object) -> None:
 
 @given(arrays(np.float16, st.tuples(st.integers(1, 5), st.integers(1, 5)), elements=st.floats(-100, 100, width=16)))
 def test_half_precision_arrays_are_widened_exactly(X: np.ndarray) -> None:
-    found = Space.from_arrays(X, np.zeros(len(X)))
-    assert found.X.dtype == np.float32
-    np.testing.assert_array_equal(found.X, X)
+    loaded = Space.from_arrays(X, np.zeros(len(X)))
+    assert loaded.X.dtype == np.float32
+    np.testing.assert_array_equal(loaded.X, X)
 
 
 def test_a_users_array_stays_writable_and_the_space_does_not() -> None:
     X = np.eye(2, dtype=np.float32)
-    made = Space.from_arrays(X, [0, 1])
+    space = Space.from_arrays(X, [0, 1])
     X[0, 0] = 5
-    assert made.X[0, 0] == 1
+    assert space.X[0, 0] == 1
     with pytest.raises(ValueError, match="read-only"):
-        made.X[0, 0] = 5
+        space.X[0, 0] = 5
 
 
 @pytest.mark.parametrize("name", ["space.txt", "space.npy"])
@@ -259,7 +259,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path)
 
 
 def test_a_full_disk_is_one_clear_line(tmp_path: Path) -> None:
-    with pytest.raises(WorkError, match="cannot be written: No space left on device; nothing was left behind"):
+    with pytest.raises(WorkError, match="cannot be written: No space left on device; no partial file remains"):
         with atomic_write(tmp_path / "file") as stream:
             with open("/dev/full", "wb") as full:
                 full.write(b"x" * 100_000)

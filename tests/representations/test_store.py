@@ -1,4 +1,4 @@
-"""The store never gives back anything but what was put in, whoever else is at work in it."""
+"""The store returns exactly what was put in, also while other processes use it."""
 
 import os
 import subprocess
@@ -14,9 +14,9 @@ import pytest
 
 from closerlook.encoders.source import EncoderInfo
 from closerlook.errors import InputError, WorkError
-from closerlook.representations.draft import Draft
 from closerlook.representations.space import Provenance, Space
 from closerlook.representations.store import Store, content_key
+from closerlook.representations.writer import SpaceWriter
 
 KEY = content_key({"a": 1})
 MADE = Provenance(encoder="e", task="t", split="train", layer=0, pool="mean")
@@ -25,7 +25,7 @@ LABELS = ("A", "B")
 
 def put(store: Store, key: str = KEY, fill: float = 1.0) -> Path:
     with store.workspace(key[:8]) as folder:
-        draft = Draft.open(
+        writer = SpaceWriter.open(
             folder / f"{key}.safetensors",
             3,
             y=np.array([0, 1, 1, 0], np.int32),
@@ -33,8 +33,8 @@ def put(store: Store, key: str = KEY, fill: float = 1.0) -> Path:
             provenance=MADE,
             key=key,
         )
-        draft.X[:] = fill
-        store.commit(draft)
+        writer.X[:] = fill
+        store.commit(writer)
     return store.root / "spaces" / key[:2] / f"{key}.safetensors"
 
 
@@ -72,7 +72,7 @@ def test_every_single_altered_byte_is_noticed(store: Store, caplog: pytest.LogCa
 
 
 @pytest.mark.parametrize("length", [0, 4, 100, -1])
-def test_a_torn_file_is_noticed(store: Store, length: int) -> None:
+def test_a_truncated_file_is_noticed(store: Store, length: int) -> None:
     file = put(store)
     file.write_bytes(file.read_bytes()[:length])
     assert store.get(KEY) is None
@@ -84,7 +84,9 @@ def test_a_file_under_another_name_is_noticed(store: Store) -> None:
     target.parent.mkdir(parents=True)
     target.write_bytes(put(store).read_bytes())
     assert store.get(other) is None
-    assert [problem for path, problem in store.verify() if path == target] == ["holds another space than its name says"]
+    assert [problem for path, problem in store.verify() if path == target] == [
+        "holds a different space than its name says"
+    ]
 
 
 def test_a_damaged_space_is_replaced_by_putting_it_again(store: Store) -> None:
@@ -102,14 +104,14 @@ def test_keys_do_not_depend_on_the_order_of_fields() -> None:
 
 def test_facts_are_remembered_and_a_damaged_note_is_forgotten(store: Store) -> None:
     info = EncoderInfo(layers=2, width=8, window=64, has_cls=True, parameters=100)
-    assert store.info(KEY) is None
-    store.remember(KEY, info)
-    assert store.info(KEY) == info
+    assert store.load_info(KEY) is None
+    store.save_info(KEY, info)
+    assert store.load_info(KEY) == info
     note = store.root / "facts" / KEY[:2] / f"{KEY}.json"
     note.write_text(note.read_text().replace('"layers": 2', '"layers": 3'))
-    assert store.info(KEY) is None
+    assert store.load_info(KEY) is None
     note.write_text("{")
-    assert store.info(KEY) is None
+    assert store.load_info(KEY) is None
 
 
 def test_an_interrupted_workspace_is_found_again(store: Store) -> None:
@@ -133,19 +135,21 @@ def test_a_second_worker_gets_a_folder_of_its_own_and_tidies_it(store: Store) ->
     assert not second.exists()
 
 
-def test_a_draft_of_other_content_is_begun_anew(store: Store, tmp_path: Path) -> None:
+def test_an_unfinished_file_of_different_content_is_started_again(store: Store, tmp_path: Path) -> None:
     y = np.array([0, 1], np.int32)
-    first = Draft.open(tmp_path / "d", 2, y=y, labels=LABELS, provenance=MADE, key=KEY)
+    first = SpaceWriter.open(tmp_path / "d", 2, y=y, labels=LABELS, provenance=MADE, key=KEY)
     first.X[:] = 7
-    same = Draft.open(tmp_path / "d", 2, y=y, labels=LABELS, provenance=MADE, key=KEY)
+    same = SpaceWriter.open(tmp_path / "d", 2, y=y, labels=LABELS, provenance=MADE, key=KEY)
     assert (first.fresh, same.fresh, same.X[0, 0]) == (True, False, 7)
-    other = Draft.open(tmp_path / "d", 2, y=y, labels=LABELS, provenance=replace(MADE, layer=1), key=KEY)
+    other = SpaceWriter.open(tmp_path / "d", 2, y=y, labels=LABELS, provenance=replace(MADE, layer=1), key=KEY)
     assert (other.fresh, other.X[0, 0]) == (True, 0)
 
 
-def test_a_draft_larger_than_the_disk_is_refused_before_any_work(tmp_path: Path) -> None:
+def test_a_space_larger_than_the_disk_is_refused_before_any_work(tmp_path: Path) -> None:
     with pytest.raises(WorkError, match=r"cannot be written \([\d,]+ bytes\): (No space left|File too large)"):
-        Draft.open(tmp_path / "d", 1 << 40, y=np.zeros(1 << 10, np.int32), labels=LABELS, provenance=MADE, key=KEY)
+        SpaceWriter.open(
+            tmp_path / "d", 1 << 40, y=np.zeros(1 << 10, np.int32), labels=LABELS, provenance=MADE, key=KEY
+        )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -184,7 +188,7 @@ def test_many_processes_may_write_and_read_the_same_spaces(store: Store) -> None
 def test_verify_names_what_is_wrong_and_gc_removes_it(store: Store) -> None:
     good, bad = put(store), put(store, content_key({"a": 2}))
     bad.write_bytes(bad.read_bytes()[:-1])
-    assert dict(store.verify()) == {good: None, bad: "is torn or was altered: it does not match its checksum"}
+    assert dict(store.verify()) == {good: None, bad: "is truncated or was altered: it does not match its checksum"}
     assert [item.path for item in store.gc(dry_run=True)] == [bad]
     assert bad.exists()
     assert [item.path for item in store.gc()] == [bad]
@@ -281,6 +285,6 @@ def test_a_space_keeps_one_file_open(store: Store) -> None:
 
 def test_facts_that_cannot_be_kept_are_no_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    Store(tmp_path / "file" / "store").remember(
+    Store(tmp_path / "file" / "store").save_info(
         KEY, EncoderInfo(layers=2, width=8, window=64, has_cls=True, parameters=100)
     )

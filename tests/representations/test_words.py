@@ -1,4 +1,4 @@
-"""The words behind the rows of a space: from the task, through every file, to whoever reads points."""
+"""The words of the rows of a space: taken from the task, kept in every file format, and loaded with points."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 
 from closerlook.errors import InputError
 from closerlook.representations.extract import extract
-from closerlook.representations.points import read_points
+from closerlook.representations.points import load_points
 from closerlook.representations.space import Provenance, Space
 from closerlook.tasks import load_task
 from closerlook.tasks.task import Task
@@ -18,8 +18,8 @@ X = np.arange(8, dtype=np.float32).reshape(4, 2)
 
 
 def space(words: tuple[str, ...] | None = WORDS) -> Space:
-    made = Provenance(encoder="bert-tiny", task="toy", split="train", layer=1)
-    return Space(X, np.array([0, 1, 1, 0], np.int32), ("a", "b"), made, words)
+    provenance = Provenance(encoder="bert-tiny", task="toy", split="train", layer=1)
+    return Space(X, np.array([0, 1, 1, 0], np.int32), ("a", "b"), provenance, words)
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,8 @@ def test_extraction_names_the_words_computed_and_from_the_store(name: str) -> No
     expected = task.words(task.split("test"))
     assert (expected is None) is (name == "toy-question")
     for _ in ("computed", "from the store"):
-        for found in extract("bert-tiny", task, split="test", layers=[0, 2]):
-            assert found.words == expected
+        for space in extract("bert-tiny", task, splits="test", layers=[0, 2]):
+            assert space.words == expected
     if expected:
         assert len(expected) == len(task.split("test"))
 
@@ -53,7 +53,7 @@ def test_extraction_names_the_words_computed_and_from_the_store(name: str) -> No
 def test_words_come_back_from_a_file(tmp_path: Path, suffix: str, words: tuple[str, ...] | None) -> None:
     file = space(words).save(tmp_path / f"space{suffix}")
     assert Space.load(file).words == words
-    assert read_points(file).words == words
+    assert load_points(file).words == words
     assert Space.load(file).label_names.tolist() == ["a", "b", "b", "a"]
 
 
@@ -64,12 +64,12 @@ def test_a_directprobe_folder_has_no_words(tmp_path: Path) -> None:
 def test_other_peoples_arrays_may_bring_words_along(tmp_path: Path) -> None:
     names = {"words": np.array(WORDS), "words_test": np.array([b"\xc3\xa9t\xc3\xa9", b"rain"])}
     np.savez(tmp_path / "points.npz", X=X, y=[0, 1, 1, 0], X_test=X[:2], y_test=[0, 1], **names)
-    points = read_points(tmp_path / "points.npz")
+    points = load_points(tmp_path / "points.npz")
     assert points.test is not None
     assert (points.words, points.test.words) == (WORDS, ("été", "rain"))
     assert Space.load(tmp_path / "points.npz").words == WORDS
     np.savez(tmp_path / "plain.npz", X=X, y=[0, 1, 1, 0], X_test=X[:2], y_test=[0, 1], words=np.array(WORDS))
-    assert read_points(tmp_path / "plain.npz").test.words is None  # type: ignore[union-attr]
+    assert load_points(tmp_path / "plain.npz").test.words is None  # type: ignore[union-attr]
 
 
 def test_arrays_of_a_users_own_may_have_words() -> None:
@@ -94,7 +94,7 @@ def test_unfit_words_are_refused(tmp_path: Path, words: object, message: str) ->
     if np.asarray(words).dtype.kind != "O":
         np.savez(tmp_path / "points.npz", X=X, y=[0, 1, 1, 0], words=np.asarray(words))
         with pytest.raises(InputError, match=f"points.npz: {message}"):
-            read_points(tmp_path / "points.npz")
+            load_points(tmp_path / "points.npz")
 
 
 def test_a_space_and_its_words_must_be_of_one_length() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from closerlook.errors import InputError
 from closerlook.study.cells import Placement, Position, ResolvedPlan
-from closerlook.study.registry import MEASURES, Measure, find, measure, split_name
+from closerlook.study.registry import MEASURES, Measure, find, markdown_table, measure, split_name
 from closerlook.study.results import _placed
 from tests.study.small import opened, small_plan
 
@@ -67,3 +67,9 @@ def test_measures_of_a_training_are_kept_where_the_start_is_compared(
     names = ("similarity", "n_labels_increased", "n_labels_moved")
     assert placed(study, "original", *names) == ["similarity_original", "n_labels_increased", "n_labels_moved_original"]
     assert placed(study, "seed", *names) == ["similarity_seed", "n_labels_moved_seed"]
+
+
+def test_the_docs_list_all_measures() -> None:
+    docs = (Path(__file__).parents[2] / "docs" / "study.md").read_text(encoding="utf-8")
+    table = docs.partition("<!-- measures: begin -->\n")[2].partition("<!-- measures: end -->")[0]
+    assert table.strip() == markdown_table().strip(), "copy the output of registry.markdown_table() into docs/study.md"

@@ -66,8 +66,7 @@ def test_cells_whose_worker_dies_are_begun_again(tasks: Path, tmp_path: Path) ->
     assert not state.failed
     assert state.computed == state.total
     assert sorted(engine.begun[0]) == sorted(engine.begun[1]) == ["extract", "tune"]
-    assert engine.begun[2] in {("extract",), ("tune",)}  # after two deaths each runs alone
-    assert engine.begun[3] in {("extract",), ("tune",)}
+    assert {("extract",), ("tune",)} <= set(engine.begun[2:])  # after two deaths each runs alone
 
 
 def test_a_cell_that_takes_its_worker_down_every_time_fails_alone(tasks: Path, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ DATA = Path(os.environ.get("CLOSERLOOK_DATA") or Path(__file__).parents[2].paren
 PAPER = DATA.parent / "paper" / "tasks.csv"
 EMBEDDED = Path(catalogue.__file__).parent / "embedded"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="no corpora: name their folder with CLOSERLOOK_DATA")
-needs_paper = pytest.mark.skipif(not PAPER.is_file(), reason="no paper/tasks.csv beside the corpora")
+needs_paper = pytest.mark.skipif(not PAPER.is_file(), reason="no paper/tasks.csv next to the corpora")
 needs_embedded = pytest.mark.skipif(not (EMBEDDED / "train.conllu").is_file(), reason="no embedded sentences yet")
 
 RAIN = "1\tIt\t_\tPRON\t_\t_\t2\tnsubj\t_\t_\n2\trains\t_\tVERB\t_\t_\t0\troot\t_\t_\n\n"
@@ -143,7 +143,7 @@ def test_another_release_is_refused_with_both_counts(
     made_up: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "rain" / "train.conllu").write_text(RAIN * 3)
-    message = rf"^task rain: train 6 \(expected 4\); {tmp_path / 'rain'} holds another release than Rain 1\.0$"
+    message = rf"^task rain: train 6 \(expected 4\); {tmp_path / 'rain'} holds a different release than Rain 1\.0$"
     with pytest.raises(InputError, match=message):
         load_catalogue_task("rain", tmp_path)
     monkeypatch.setitem(catalogue.CATALOGUE, "rain", replace(made_up, labels=3, train=None, test=1))

@@ -14,7 +14,7 @@ import pytest
 
 from closerlook.errors import WorkError
 from closerlook.tasks.catalogue import CATALOGUE, Corpus, Entry, Remote, list_tasks, load_catalogue_task
-from closerlook.tasks.download import get
+from closerlook.tasks.download import download_corpus
 from closerlook.tasks.readers import Options, read_task
 
 DATA = Path(os.environ.get("CLOSERLOOK_DATA") or Path(__file__).parents[2].parent / "shared" / "data")
@@ -26,7 +26,7 @@ BODY = b"".join(SENTENCES)
 
 @dataclass
 class Site:
-    """A running server: what it holds by path, how many bytes it withholds, what was asked of it."""
+    """A running server: its content by path, how many bytes it withholds, and the requests it received."""
 
     address: str
     files: dict[str, bytes] = field(default_factory=dict)
@@ -96,7 +96,7 @@ def failure(entry: Entry, folder: Path, **options: str) -> str:
     """The message of a download that fails, which leaves every file as it was and none besides."""
     before = {name: (folder / name).read_bytes() for name in everything_in(folder)}
     with pytest.raises(WorkError) as caught:
-        get(entry, folder, mirror=options.get("mirror"))
+        download_corpus(entry, folder, mirror=options.get("mirror"))
     assert {name: (folder / name).read_bytes() for name in everything_in(folder)} == before
     assert not list(folder.rglob(".download-*"))
     assert "\n" not in str(caught.value)
@@ -104,48 +104,48 @@ def failure(entry: Entry, folder: Path, **options: str) -> str:
 
 
 def test_a_file_is_fetched_and_takes_its_place(site: Site, tmp_path: Path) -> None:
-    assert get(rain(site), tmp_path) == [tmp_path / "rain/train.conllu"]
+    assert download_corpus(rain(site), tmp_path) == [tmp_path / "rain/train.conllu"]
     assert (tmp_path / "rain/train.conllu").read_bytes() == BODY
     assert everything_in(tmp_path) == ["rain/train.conllu"]
     assert [path.name for path in (tmp_path / "rain").iterdir()] == ["train.conllu"]
 
 
-def test_progress_is_told_of_every_chunk(site: Site, tmp_path: Path) -> None:
-    told: list[tuple[str, int, int | None]] = []
-    get(rain(site), tmp_path, progress=lambda *args: told.append(args))
-    assert told[-1] == (f"{site.address}/rain.conllu", len(BODY), len(BODY))
+def test_progress_is_called_for_every_chunk(site: Site, tmp_path: Path) -> None:
+    calls: list[tuple[str, int, int | None]] = []
+    download_corpus(rain(site), tmp_path, progress=lambda *args: calls.append(args))
+    assert calls[-1] == (f"{site.address}/rain.conllu", len(BODY), len(BODY))
     site.chunked = True
-    get(rain(site), tmp_path / "again", progress=lambda *args: told.append(args))
-    assert told[-1] == (f"{site.address}/rain.conllu", len(BODY), None)
+    download_corpus(rain(site), tmp_path / "again", progress=lambda *args: calls.append(args))
+    assert calls[-1] == (f"{site.address}/rain.conllu", len(BODY), None)
 
 
 def test_a_right_file_is_kept_and_a_wrong_one_replaced(site: Site, tmp_path: Path) -> None:
-    get(rain(site), tmp_path)
-    assert get(rain(site), tmp_path) == [tmp_path / "rain/train.conllu"]
+    download_corpus(rain(site), tmp_path)
+    assert download_corpus(rain(site), tmp_path) == [tmp_path / "rain/train.conllu"]
     assert len(site.requests) == 1
     (tmp_path / "rain/train.conllu").write_bytes(BODY[:-9])
-    get(rain(site), tmp_path)
+    download_corpus(rain(site), tmp_path)
     assert len(site.requests) == 2
     assert (tmp_path / "rain/train.conllu").read_bytes() == BODY
 
 
 def test_any_of_several_digests_will_do(site: Site, tmp_path: Path) -> None:
     md5 = "md5:" + hashlib.md5(BODY, usedforsecurity=False).hexdigest()
-    get(rain(site, digests=(sha256(b"other"), md5)), tmp_path)
+    download_corpus(rain(site, digests=(sha256(b"other"), md5)), tmp_path)
     assert everything_in(tmp_path) == ["rain/train.conllu"]
 
 
 def test_one_file_is_cut_in_two_after_some_sentences(site: Site, tmp_path: Path) -> None:
     places = ("rain/train.conllu", "rain/test.conllu")
     entry = rain(site, targets=places, cut=2)
-    assert get(entry, tmp_path) == [tmp_path / place for place in places]
+    assert download_corpus(entry, tmp_path) == [tmp_path / place for place in places]
     assert (tmp_path / places[0]).read_bytes() == SENTENCES[0] + SENTENCES[1]
     assert (tmp_path / places[1]).read_bytes() == SENTENCES[2]
-    get(entry, tmp_path)
+    download_corpus(entry, tmp_path)
     assert len(site.requests) == 1
     (tmp_path / places[0]).write_bytes(SENTENCES[0])  # the same bytes in all, cut elsewhere
     (tmp_path / places[1]).write_bytes(SENTENCES[1] + SENTENCES[2])
-    get(entry, tmp_path)
+    download_corpus(entry, tmp_path)
     assert len(site.requests) == 2
     assert (tmp_path / places[1]).read_bytes() == SENTENCES[2]
 
@@ -153,7 +153,7 @@ def test_one_file_is_cut_in_two_after_some_sentences(site: Site, tmp_path: Path)
 def test_a_mirror_serves_the_paths_of_the_source(site: Site, tmp_path: Path) -> None:
     entry = rain(site, url="https://rain.example/rain.conllu")
     site.files["/corpora/rain.conllu"] = BODY
-    get(entry, tmp_path, mirror=f"{site.address}/corpora/")
+    download_corpus(entry, tmp_path, mirror=f"{site.address}/corpora/")
     assert site.requests == ["/corpora/rain.conllu"]
 
 
@@ -162,11 +162,11 @@ def test_a_file_without_digest_is_known_by_its_content(site: Site, tmp_path: Pat
     task = read_task(tmp_path / "t.conllu")
     content = {"upos": task.split_hash(task.split("train"))}
     folder = tmp_path / "data"
-    get(rain(site, b"# a comment\n" + BODY, digests=(), content=content), folder)
+    download_corpus(rain(site, b"# a comment\n" + BODY, digests=(), content=content), folder)
     assert everything_in(folder) == ["rain/train.conllu"]
     (folder / "rain/train.conllu").unlink()
     message = failure(rain(site, BODY.replace(b"NOUN", b"VERB"), digests=(), content=content), folder)
-    assert f"; expected {content['upos']}: the source may have changed; to do it by hand" in message
+    assert f"; expected {content['upos']}: the source may have changed; to download by hand" in message
     message = failure(rain(site, b"<html>", digests=(), content=content), folder)
     assert "train.conllu, line 1: 1 columns; expected 10" in message
 
@@ -178,17 +178,17 @@ def test_an_alternative_with_the_content_is_kept(site: Site, tmp_path: Path) -> 
     content = {"upos": task.split_hash(task.split("train"))}
     entry = rain(site, SENTENCES[0], digests=(), content=content, targets=("train.conllu",))
     entry = replace(entry, corpus=replace(entry.corpus, files={"train": ("train.conllu", "train.jsonl")}))
-    assert get(entry, tmp_path) == [tmp_path / "train.jsonl"]
+    assert download_corpus(entry, tmp_path) == [tmp_path / "train.jsonl"]
     assert site.requests == []
     (tmp_path / "train.jsonl").write_text(record.replace("Rain", "Snow"))
-    assert get(entry, tmp_path) == [tmp_path / "train.conllu"]
+    assert download_corpus(entry, tmp_path) == [tmp_path / "train.conllu"]
 
 
 def test_a_wrong_digest_is_refused(site: Site, tmp_path: Path) -> None:
     assert failure(rain(site, b"other"), tmp_path) == (
         f"{site.address}/rain.conllu: {sha256(b'other')} arrived; expected {sha256(BODY)}:"
-        " the source may have released a newer file; to do it by hand,"
-        f" place {site.address}/rain.conllu at {tmp_path / 'rain/train.conllu'}"
+        " the source may have released a newer file; to download by hand,"
+        f" save {site.address}/rain.conllu as {tmp_path / 'rain/train.conllu'}"
     )
 
 
@@ -201,7 +201,7 @@ def test_a_failed_download_leaves_an_older_file_as_it_was(site: Site, tmp_path: 
 def test_a_truncated_body_is_refused(site: Site, tmp_path: Path) -> None:
     site.withheld = 7
     message = failure(rain(site, digests=()), tmp_path)
-    assert f"{len(BODY) - 7} bytes arrived; expected {len(BODY)}: the connection broke; to do it by hand" in message
+    assert f"{len(BODY) - 7} bytes arrived; expected {len(BODY)}: the connection broke; to download by hand" in message
     site.chunked = True
     assert "IncompleteRead" in failure(rain(site, digests=()), tmp_path)
 
@@ -210,7 +210,7 @@ def test_a_missing_file_is_refused(site: Site, tmp_path: Path) -> None:
     entry = rain(site)
     site.files.clear()
     assert failure(entry, tmp_path).startswith(
-        f"{site.address}/rain.conllu: the server answers 404 Not Found; to do it by hand"
+        f"{site.address}/rain.conllu: the server answers 404 Not Found; to download by hand"
     )
 
 
@@ -222,8 +222,8 @@ def test_no_network_says_what_to_place_where(site: Site, tmp_path: Path) -> None
     assert message.startswith(f"http://127.0.0.1:{port}/rain.conllu: <urlopen error ")
     assert "Connection refused" in message
     assert message.endswith(
-        "; to do it by hand, place https://rain.example/rain.conllu"
-        f" at {tmp_path / 'a.conllu'} and {tmp_path / 'b.conllu'}, cut after 2 sentences"
+        "; to download by hand, save https://rain.example/rain.conllu"
+        f" as {tmp_path / 'a.conllu'} and {tmp_path / 'b.conllu'}, cut after 2 sentences"
     )
 
 
@@ -241,7 +241,7 @@ def test_an_interrupted_download_leaves_nothing(site: Site, tmp_path: Path) -> N
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        get(rain(site), tmp_path, progress=interrupt)
+        download_corpus(rain(site), tmp_path, progress=interrupt)
     assert list(tmp_path.rglob("*")) == []
 
 
@@ -253,7 +253,7 @@ def test_an_interruption_while_writing_leaves_nothing(
 
     monkeypatch.setattr(os, "replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        get(rain(site), tmp_path)
+        download_corpus(rain(site), tmp_path)
     assert everything_in(tmp_path) == []
     assert not list(tmp_path.rglob(".download-*"))
 
@@ -264,7 +264,7 @@ def test_a_folder_that_cannot_be_made_is_refused(site: Site, tmp_path: Path) -> 
 
 
 def test_a_built_in_task_needs_no_file(tmp_path: Path) -> None:
-    assert get(CATALOGUE["toy-pos"], tmp_path) == []
+    assert download_corpus(CATALOGUE["toy-pos"], tmp_path) == []
 
 
 @needs_data
@@ -280,7 +280,7 @@ def test_every_corpus_comes_out_as_it_is_kept_here(site: Site, tmp_path: Path, e
             copy = tmp_path / alternative.relative_to(DATA)
             copy.parent.mkdir()
             copy.write_bytes(alternative.read_bytes())
-    paths = get(entry, tmp_path, mirror=site.address)
+    paths = download_corpus(entry, tmp_path, mirror=site.address)
     for path in paths:
         assert path.read_bytes() == (DATA / path.relative_to(tmp_path)).read_bytes()
     assert load_catalogue_task(entry.name, tmp_path) == load_catalogue_task(entry.name, DATA)
@@ -289,4 +289,4 @@ def test_every_corpus_comes_out_as_it_is_kept_here(site: Site, tmp_path: Path, e
 @needs_data
 @pytest.mark.parametrize("entry", [entry for entry in list_tasks() if entry.corpus.remotes], ids=lambda e: e.name)
 def test_the_corpora_here_are_right_and_kept(entry: Entry) -> None:
-    assert len(get(entry, DATA, mirror="http://127.0.0.1:9")) == len(entry.corpus.files)
+    assert len(download_corpus(entry, DATA, mirror="http://127.0.0.1:9")) == len(entry.corpus.files)

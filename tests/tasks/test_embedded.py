@@ -51,18 +51,18 @@ def everything() -> list[Sentence]:
 
 def examples(split: str) -> list[tuple[str, int, tuple[int, ...], str]]:
     """Task, sentence, words (none for the whole sentence), label."""
-    found: list[tuple[str, int, tuple[int, ...], str]] = []
+    labelled: list[tuple[str, int, tuple[int, ...], str]] = []
     for s, sentence in enumerate(corpus(split)):
         if "question" in sentence.comments:
-            found.append(("question", s, (), sentence.comments["question"]))
+            labelled.append(("question", s, (), sentence.comments["question"]))
         for i, row in enumerate(sentence.rows):
-            found.append(("pos", s, (i,), row[3]))
+            labelled.append(("pos", s, (i,), row[3]))
             if sentence.heads[i]:
-                found.append(("dep", s, (sentence.heads[i] - 1, i), row[7]))
+                labelled.append(("dep", s, (sentence.heads[i] - 1, i), row[7]))
             if "Role" in sentence.misc(i):
-                found.append(("role", s, (i,), sentence.misc(i)["Role"]))
-                found.append(("fxn", s, (i,), sentence.misc(i)["Function"]))
-    return found
+                labelled.append(("role", s, (i,), sentence.misc(i)["Role"]))
+                labelled.append(("fxn", s, (i,), sentence.misc(i)["Function"]))
+    return labelled
 
 
 def label_counts(split: str, task: str) -> Counter[str]:
@@ -231,9 +231,9 @@ def vectors(split: str) -> list[np.ndarray]:
 
 
 def dataset(split: str, task: str) -> tuple[np.ndarray, list[str]]:
-    found = [(s, words, label) for name, s, words, label in examples(split) if name == task]
-    rows = [np.concatenate([vectors(split)[s][i] for i in ([w + 1 for w in words] or [0])]) for s, words, _ in found]
-    return np.stack(rows), [label for _, _, label in found]
+    labelled = [(s, words, label) for name, s, words, label in examples(split) if name == task]
+    rows = [np.concatenate([vectors(split)[s][i] for i in ([w + 1 for w in words] or [0])]) for s, words, _ in labelled]
+    return np.stack(rows), [label for _, _, label in labelled]
 
 
 @pytest.mark.parametrize("task", TASKS)

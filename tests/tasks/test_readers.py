@@ -69,6 +69,7 @@ def test_format_overrides_the_suffix(folder: Path) -> None:
         ("valid", "valid"),
         ("my.Validation.set", "validation"),
         ("dev", "dev"),
+        ("reviews_val", "val"),
         ("train-of-thought-test", "test"),
         ("contest", "train"),
         ("trainer", "train"),
@@ -105,7 +106,7 @@ def test_format_decides_between_files_of_one_split(folder: Path) -> None:
 
 def test_a_folder_without_splits_is_refused(folder: Path) -> None:
     write(folder, a_dot_conllu=CONLLU)
-    assert refusal(folder).startswith(f"{folder}: no split found; expected files named by split, say train.conllu")
+    assert refusal(folder).startswith(f"{folder}: no split found; expected files such as train.conllu, test.conllu")
     write(folder, train_dot_conllu=CONLLU)
     assert "no split found" in refusal(folder, format="csv")
 
@@ -235,18 +236,18 @@ def test_a_file_with_a_question_mark_in_its_name_is_a_file(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ("text", "'text' follows the question mark; expected text=COLUMN&label=COLUMN"),
         ("colour=red", "colour is unknown; expected some of name, format, label, words"),
     ],
 )
-def test_options_in_a_name_that_are_none_are_refused(tmp_path: Path, options: str, told: str) -> None:
+def test_options_in_a_name_that_are_none_are_refused(tmp_path: Path, options: str, message: str) -> None:
     (tmp_path / "a.csv").write_text("text,label\nfine,a\nbad,b\n")
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         load_task(f"{tmp_path / 'a.csv'}?{options}")
 
 
 def test_a_name_in_the_catalogue_takes_no_options() -> None:
-    with pytest.raises(InputError, match="label given with task toy-pos, which fixes how it is read"):
+    with pytest.raises(InputError, match="label given with task toy-pos, whose options are fixed"):
         load_task("toy-pos?label=xpos")

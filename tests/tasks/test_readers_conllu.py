@@ -37,10 +37,10 @@ def read(tmp_path: Path, text: str, **options: Any) -> Task:
 
 def examples(task: Task, split: str = "train") -> list[tuple[Any, ...]]:
     """(words at the example's positions, label) of each example."""
-    found = task.split(split)
+    part = task.split(split)
     return [
-        (*(found.texts[text][i] for i in where), task.labels[y])
-        for text, where, y in zip(found.sentence, found.positions, found.y, strict=True)
+        (*(part.texts[text][i] for i in where), task.labels[y])
+        for text, where, y in zip(part.sentence, part.positions, part.y, strict=True)
     ]
 
 

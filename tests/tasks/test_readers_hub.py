@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from closerlook.errors import InputError, WorkError
-from closerlook.tasks.readers.hub import read_hub
+from closerlook.tasks.readers.hub import load_hub_task
 
 datasets = pytest.importorskip("datasets", reason="the extra `hub` is not installed")
 
@@ -24,8 +24,8 @@ def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def saved(tmp_path: Path, features: dict[str, Any] | None = None, **splits: dict[str, list[Any]]) -> str:
     """The folder of a dataset saved with those columns in each split."""
     given = datasets.Features(features) if features else None
-    made = {name: datasets.Dataset.from_dict(columns, features=given) for name, columns in splits.items()}
-    datasets.DatasetDict(made).save_to_disk(tmp_path / "weather")
+    dataset_dict = {name: datasets.Dataset.from_dict(columns, features=given) for name, columns in splits.items()}
+    datasets.DatasetDict(dataset_dict).save_to_disk(tmp_path / "weather")
     return str(tmp_path / "weather")
 
 
@@ -38,7 +38,7 @@ RAIN = {"tokens": [["light", "rain"], ["so"]], "tags": [[0, 1], [-100]], "id": [
 
 
 def test_token_classification_uses_the_names_of_labels(tmp_path: Path) -> None:
-    task = read_hub(saved(tmp_path, TAGGED, train=RAIN, validation=RAIN))
+    task = load_hub_task(saved(tmp_path, TAGGED, train=RAIN, validation=RAIN))
     assert (task.name, task.unit, task.labels) == ("weather", "token", ("ADJ", "NOUN"))
     assert [split.name for split in task.splits] == ["train", "validation"]
     assert task.split("train").texts == (("light", "rain"), ("so",))
@@ -46,14 +46,14 @@ def test_token_classification_uses_the_names_of_labels(tmp_path: Path) -> None:
 
 
 def test_tags_may_be_strings(tmp_path: Path) -> None:
-    task = read_hub(saved(tmp_path, train={"w": [["a", "b"]], "ner": [["O", None]]}), words="w", label="ner")
+    task = load_hub_task(saved(tmp_path, train={"w": [["a", "b"]], "ner": [["O", None]]}), words="w", label="ner")
     assert (task.labels, len(task.split("train"))) == (("O",), 1)
 
 
 def test_classification_uses_the_names_of_labels_and_leaves_hidden_test_labels_out(tmp_path: Path) -> None:
     features = {"sentence": datasets.Value("string"), "label": datasets.ClassLabel(names=["no", "yes"])}
     train = {"sentence": ["It rains", "Does it", "So"], "label": [1, -1, None]}
-    task = read_hub(saved(tmp_path, features, train=train, test={"sentence": ["a"], "label": [-1]}))
+    task = load_hub_task(saved(tmp_path, features, train=train, test={"sentence": ["a"], "label": [-1]}))
     assert (task.unit, task.labels) == ("sentence", ("yes",))
     assert [split.name for split in task.splits] == ["train"]
     assert task.split("train").texts == ("It rains", "Does it", "So")
@@ -61,42 +61,42 @@ def test_classification_uses_the_names_of_labels_and_leaves_hidden_test_labels_o
 
 @pytest.mark.parametrize(("values", "labels"), [([-1, 0, -100], ("-1", "0")), (["x", "y", None], ("x", "y"))])
 def test_labels_without_names_are_used_as_they_are(tmp_path: Path, values: list[Any], labels: tuple[str]) -> None:
-    task = read_hub(saved(tmp_path, train={"text": ["a", "b", "c"], "label": values}))
+    task = load_hub_task(saved(tmp_path, train={"text": ["a", "b", "c"], "label": values}))
     assert (task.labels, len(task.split("train"))) == (labels, 2)
 
 
 def test_a_single_saved_dataset_is_train(tmp_path: Path) -> None:
     datasets.Dataset.from_dict({"text": ["a"], "label": ["x"]}).save_to_disk(tmp_path / "one")
-    assert [split.name for split in read_hub(str(tmp_path / "one")).splits] == ["train"]
+    assert [split.name for split in load_hub_task(str(tmp_path / "one")).splits] == ["train"]
 
 
 def test_the_format_of_a_saved_dataset_does_not_matter(tmp_path: Path) -> None:
     dataset = datasets.Dataset.from_dict(RAIN, features=datasets.Features(TAGGED))
     dataset.with_format("numpy").save_to_disk(tmp_path / "one")
-    assert read_hub(str(tmp_path / "one")).labels == ("ADJ", "NOUN")
+    assert load_hub_task(str(tmp_path / "one")).labels == ("ADJ", "NOUN")
 
 
 def test_a_folder_of_data_files_is_read(tmp_path: Path) -> None:
     for split in ("train", "validation"):
         (tmp_path / f"{split}.jsonl").write_text(json.dumps({"text": f"It {split}s", "label": "x"}))
-    task = read_hub(str(tmp_path))
+    task = load_hub_task(str(tmp_path))
     assert {split.name: split.texts for split in task.splits} == {
         "train": ("It trains",),
         "validation": ("It validations",),
     }
 
 
-def test_an_empty_split_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_split_is_excluded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loaded by hand: `datasets` 5 refuses to load one, other releases do not."""
     columns = {"train": {"text": ["a"], "label": ["x"]}, "test": {"text": [], "label": []}}
-    made = datasets.DatasetDict({split: datasets.Dataset.from_dict(given) for split, given in columns.items()})
-    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: made)
-    assert [split.name for split in read_hub("any").splits] == ["train"]
+    dataset_dict = datasets.DatasetDict({split: datasets.Dataset.from_dict(given) for split, given in columns.items()})
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: dataset_dict)
+    assert [split.name for split in load_hub_task("any").splits] == ["train"]
 
 
 def refusal(name: str, kind: type[Exception] = InputError, **options: Any) -> str:
     with pytest.raises(kind) as caught:
-        read_hub(name, **options)
+        load_hub_task(name, **options)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 

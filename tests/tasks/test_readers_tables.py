@@ -26,10 +26,10 @@ def table(tmp_path: Path, content: str, suffix: str = "csv", **options: Any) -> 
 
 
 def examples(task: Task, split: str = "train") -> list[tuple[Any, ...]]:
-    found = task.split(split)
+    part = task.split(split)
     return [
         (int(text), *where.tolist(), task.labels[y])
-        for text, where, y in zip(found.sentence, found.positions, found.y, strict=True)
+        for text, where, y in zip(part.sentence, part.positions, part.y, strict=True)
     ]
 
 
@@ -140,7 +140,7 @@ def test_a_column_split_divides_a_file_whose_name_says_nothing(tmp_path: Path) -
 
 def test_texts_without_a_label_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert len(table(tmp_path, "text,label\na,X\nb,\nc,Y\nd,_\n").split("train")) == 2
-    assert caplog.messages == [f"{tmp_path / 'a.csv'}: 2 of 4 texts have no label and are left out"]
+    assert caplog.messages == [f"{tmp_path / 'a.csv'}: 2 of 4 texts have no label and are excluded"]
     caplog.clear()
     table(tmp_path, "words,tags\na b,X _\n")
     assert not caplog.messages
@@ -206,7 +206,7 @@ def test_texts_without_a_label_are_counted(tmp_path: Path, caplog: pytest.LogCap
         (
             [{"words": ["a"], "tags": ["x"]}, {"words": ["a", "b"], "tags": ["x"]}],
             {},
-            "line 2: 2 words but 1 targets arrived; expected one target a word",
+            "line 2: 2 words but 1 targets arrived; expected one target per word",
         ),
         (
             [{"words": ["a"], "tags": [["x"]]}],
@@ -292,8 +292,8 @@ def test_half_a_surrogate_pair_is_refused(tmp_path: Path) -> None:
         ('text,label\n"a"b,x\n', "line 2: ',' expected after '\"'; expected cells that hold a quote to be quoted, .*"),
         ('text,label\n"a,x\n', "line 2: unexpected end of data; expected cells that hold a quote to be quoted, .*"),
         (f"text,label\n{'a' * 140_000},x\n", r"line 2: field larger than field limit \(131072\); .*"),
-        ("words,tags\na b,X\n", "line 2: 2 words but 1 targets arrived; expected one target a word"),
-        ("words,tags\na b,\n", "line 2: 2 words but 0 targets arrived; expected one target a word"),
+        ("words,tags\na b,X\n", "line 2: 2 words but 1 targets arrived; expected one target per word"),
+        ("words,tags\na b,\n", "line 2: 2 words but 0 targets arrived; expected one target per word"),
         ("words,tags\n['a'],X\n", r"line 2: \"\['a'\]\" is not a JSON list; write one, or words separated by spaces"),
         ('words,tags\na,"[[1]]"\n', r"line 2: label \[1\] arrived; expected a string, a number or true/false"),
         ("a,b\n1,2\n", r"line 2: no column for the label \(.*\); found 'a', 'b': name one with label="),

@@ -124,7 +124,7 @@ def test_an_unknown_unit_is_refused() -> None:
 
 
 def test_no_split_is_refused() -> None:
-    with pytest.raises(InputError, match="task t: no split was given; expected at least one, say 'train'"):
+    with pytest.raises(InputError, match="task t: no split was given; expected at least one, such as 'train'"):
         Task.build("t", "token", {})
 
 

@@ -1,4 +1,4 @@
-"""One thread: the machine is shared, and threads that wait for each other cost ten times what they save."""
+"""Tests of fine-tuning use one torch thread: on shared cores more threads are up to ten times slower."""
 
 from collections.abc import Iterator
 

@@ -10,7 +10,7 @@ SOURCE = {"token": "toy-pos", "pair": "toy-dep", "span": "toy-pos", "sentence": 
 
 @cache
 def small(unit: Unit = "token", texts: int = 40, tests: int = 12) -> Task:
-    """The first texts of an embedded task; a span is a word of toy-pos and the one before it, if there is one."""
+    """The first texts of an embedded task; a span is a word of toy-pos with the word before it, if any."""
     whole = load_task(SOURCE[unit])
     sizes = {"train": texts, "test": tests}
     return Task.build(
@@ -19,13 +19,13 @@ def small(unit: Unit = "token", texts: int = 40, tests: int = 12) -> Task:
 
 
 def cut(task: Task, split: Split, unit: Unit, texts: int) -> list[Annotated]:
-    found: list[Annotated] = []
+    annotated: list[Annotated] = []
     for number, text in enumerate(split.texts[:texts]):
         targets = []
         for row in (split.sentence == number).nonzero()[0]:
-            where = tuple(map(int, split.positions[row]))
+            positions = tuple(map(int, split.positions[row]))
             if unit == "span":
-                where = (max(0, where[0] - 1), where[0] + 1)
-            targets.append((where, task.labels[split.y[row]]))
-        found.append((text, targets))
-    return found
+                positions = (max(0, positions[0] - 1), positions[0] + 1)
+            targets.append((positions, task.labels[split.y[row]]))
+        annotated.append((text, targets))
+    return annotated

@@ -1,4 +1,4 @@
-"""The callback: it measures what the library measures, tells every logger, and leaves the training as it was."""
+"""GeometryCallback measures what the library measures, reaches every logger, and does not change the training."""
 
 import json
 import math
@@ -24,14 +24,14 @@ from tests.tuning.tasks import small
 FOLDER = resolve(EMBEDDED).folder
 
 
-class Listener(hf.TrainerCallback):
-    """A logger such as those that report to TensorBoard: it stands before the user's own callbacks."""
+class Recorder(hf.TrainerCallback):
+    """A logger, like the one for TensorBoard: the Trainer calls it before the user's own callbacks."""
 
     def __init__(self) -> None:
-        self.heard: list[tuple[int, dict[str, float]]] = []
+        self.entries: list[tuple[int, dict[str, float]]] = []
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, float], **rest: Any) -> None:
-        self.heard.append((state.global_step, dict(logs)))
+        self.entries.append((state.global_step, dict(logs)))
 
 
 def questions(tokenizer: Any, n: int = 32) -> list[dict[str, Any]]:
@@ -45,7 +45,7 @@ def questions(tokenizer: Any, n: int = 32) -> list[dict[str, Any]]:
 
 
 def own_trainer(folder: Path, *callbacks: Any, model: Any = None, **arguments: Any) -> hf.Trainer:
-    """A user's own training: a classifier of questions, eight steps."""
+    """A Trainer as a user would write it: it classifies questions, for eight steps."""
     hf.set_seed(0)
     if model is None:
         model = hf.AutoModelForSequenceClassification.from_pretrained(FOLDER, num_labels=20, dtype=torch.float32)
@@ -64,73 +64,73 @@ def own_trainer(folder: Path, *callbacks: Any, model: Any = None, **arguments: A
 
 
 @pytest.fixture(scope="module")
-def looked(tmp_path_factory: pytest.TempPathFactory) -> tuple[hf.Trainer, Listener, list[dict[str, Any]]]:
-    """A training watched every three steps, what its logger heard, and the results file."""
-    folder = tmp_path_factory.mktemp("looked")
-    listener = Listener()
-    trainer = own_trainer(folder, listener)
+def measured_training(tmp_path_factory: pytest.TempPathFactory) -> tuple[hf.Trainer, Recorder, list[dict[str, Any]]]:
+    """A training measured every three steps, its logger, and the lines of the results file."""
+    folder = tmp_path_factory.mktemp("measured")
+    recorder = Recorder()
+    trainer = own_trainer(folder, recorder)
     results = folder / "new" / "geometry.jsonl"
     callback = GeometryCallback(small(), every=3, layers="0,2", results=results)
     assert callback.attach(trainer) is callback
     trainer.train()
-    return trainer, listener, [json.loads(line) for line in results.read_text().splitlines()]
+    return trainer, recorder, [json.loads(line) for line in results.read_text().splitlines()]
 
 
-def test_the_start_every_few_steps_and_the_end_are_looked_at(looked: Any) -> None:
-    _, listener, lines = looked
+def test_the_start_every_few_steps_and_the_end_are_measured(measured_training: Any) -> None:
+    _, recorder, lines = measured_training
     assert [(line["step"], line["layer"]) for line in lines] == [(s, layer) for s in (0, 3, 6, 8) for layer in (0, 2)]
-    assert [step for step, logs in listener.heard if "geometry/seconds" in logs] == [0, 3, 6, 8]
+    assert [step for step, logs in recorder.entries if "geometry/seconds" in logs] == [0, 3, 6, 8]
 
 
-def test_what_is_logged_is_what_the_library_measures(looked: Any) -> None:
-    trainer, listener, lines = looked
+def test_logged_values_equal_those_of_the_library(measured_training: Any) -> None:
+    trainer, recorder, lines = measured_training
     now = Encoder.wrap(trainer.model, trainer.processing_class, name="now")
     tables = []
     for encoder in (EMBEDDED, now):
         space = extract(encoder, small(), layers=2)[0]
-        found = cluster(space.X, space.label_names)
-        tables.append(label_distances(cluster_distances(space.X, found)))
-    line, heard = lines[-1], listener.heard[-1][1] | listener.heard[-2][1]
-    assert line["clusters"] == found.n_clusters == heard["geometry/layer2/clusters"]
-    assert (line["n"], line["labels"]) == (len(space.y), found.n_labels)
-    assert line["separable"] == found.is_separable == bool(heard["geometry/layer2/separable"])
-    assert line["conflicts"] == len(found.conflicts)
+        clustering = cluster(space.X, space.label_names)
+        tables.append(label_distances(cluster_distances(space.X, clustering)))
+    line, logged = lines[-1], recorder.entries[-1][1] | recorder.entries[-2][1]
+    assert line["clusters"] == clustering.n_clusters == logged["geometry/layer2/clusters"]
+    assert (line["n"], line["labels"]) == (len(space.y), clustering.n_labels)
+    assert line["separable"] == clustering.is_separable == bool(logged["geometry/layer2/separable"])
+    assert line["conflicts"] == len(clustering.conflicts)
     assert line["minimum_distance"] == pytest.approx(np.nanmean(tables[1].minimum()), rel=1e-3)
     relative = np.nanmean(tables[1].minimum()) / tables[1].radius
-    assert heard["geometry/layer2/relative_minimum_distance"] == pytest.approx(relative, rel=1e-3)
+    assert logged["geometry/layer2/relative_minimum_distance"] == pytest.approx(relative, rel=1e-3)
     expected = spatial_similarity(*tables, permutations=0, resamples=0).pearson
     assert line["similarity"] == pytest.approx(expected, abs=1e-3)
     assert lines[1]["similarity"] == pytest.approx(1.0)
 
 
-def test_the_trainers_own_logs_go_on(looked: Any) -> None:
-    _, listener, _ = looked
-    assert [step for step, logs in listener.heard if "loss" in logs] == [4, 8]
+def test_the_trainer_still_logs_its_own_values(measured_training: Any) -> None:
+    _, recorder, _ = measured_training
+    assert [step for step, logs in recorder.entries if "loss" in logs] == [4, 8]
 
 
-def test_a_look_at_a_step_that_is_logged_does_not_silence_the_trainer(tmp_path: Path) -> None:
-    listener = Listener()
-    trainer = own_trainer(tmp_path, listener)
+def test_measuring_at_a_logging_step_does_not_suppress_the_trainers_log(tmp_path: Path) -> None:
+    recorder = Recorder()
+    trainer = own_trainer(tmp_path, recorder)
     GeometryCallback(small("sentence", 12, 4), every=2, layers="last").attach(trainer)
     trainer.train()
-    assert [step for step, logs in listener.heard if "loss" in logs] == [4, 8]
+    assert [step for step, logs in recorder.entries if "loss" in logs] == [4, 8]
 
 
-def test_training_is_the_same_with_and_without_it(tmp_path: Path, looked: Any) -> None:
+def test_trained_weights_are_the_same_with_and_without_the_callback(tmp_path: Path, measured_training: Any) -> None:
     trainer = own_trainer(tmp_path)
     trainer.train()
-    watched = looked[0].model.state_dict()
-    assert all(torch.equal(value, watched[key]) for key, value in trainer.model.state_dict().items())
+    measured = measured_training[0].model.state_dict()
+    assert all(torch.equal(value, measured[key]) for key, value in trainer.model.state_dict().items())
 
 
-def test_without_attaching_it_writes_to_the_history(tmp_path: Path) -> None:
+def test_a_callback_that_is_not_attached_writes_to_the_log_history(tmp_path: Path) -> None:
     trainer = own_trainer(tmp_path, GeometryCallback(small("sentence", 12, 4), every=100, layers="last"))
     trainer.train()
     assert [entry["step"] for entry in trainer.state.log_history if "geometry/layer2/clusters" in entry] == [0, 8]
 
 
-class Own(torch.nn.Module):
-    """A user's own model, which transformers knows nothing of."""
+class OwnModel(torch.nn.Module):
+    """A plain torch module that contains models of transformers."""
 
     def __init__(self, *encoders: Any) -> None:
         super().__init__()
@@ -146,17 +146,17 @@ class Own(torch.nn.Module):
 def test_the_encoder_is_found_inside_any_model(tmp_path: Path) -> None:
     bare = hf.AutoModel.from_pretrained(FOLDER, dtype=torch.float32)
     results = tmp_path / "results.jsonl"
-    trainer = own_trainer(tmp_path / "out", model=Own(bare))
+    trainer = own_trainer(tmp_path / "out", model=OwnModel(bare))
     GeometryCallback(small("sentence", 12, 4), layers="last", results=results).attach(trainer)
     trainer.train()
     assert len(results.read_text().splitlines()) == 2
-    assert find_encoder(Own(bare)) is bare
-    assert find_encoder(Own(bare, bare), "parts.1") is bare
+    assert find_encoder(OwnModel(bare)) is bare
+    assert find_encoder(OwnModel(bare, bare), "parts.1") is bare
     assert find_encoder(None, bare) is bare
-    with pytest.raises(InputError, match="2 encoders found in Own; name one, as GeometryCallback"):
-        find_encoder(Own(bare, hf.AutoModel.from_pretrained(FOLDER, dtype=torch.float32)))
+    with pytest.raises(InputError, match="2 encoders found in OwnModel; name one, as GeometryCallback"):
+        find_encoder(OwnModel(bare, hf.AutoModel.from_pretrained(FOLDER, dtype=torch.float32)))
     with pytest.raises(InputError, match="encoder 'nothing' requested; the model has no submodule of this name"):
-        find_encoder(Own(bare), "nothing")
+        find_encoder(OwnModel(bare), "nothing")
 
 
 def test_the_encoder_is_found_under_an_adapter() -> None:
@@ -168,7 +168,7 @@ def test_the_encoder_is_found_under_an_adapter() -> None:
     assert type(wrapped.model).__name__ == "BertModel"
 
 
-def test_at_most_so_many_examples_are_taken_always_the_same_ones() -> None:
+def test_subsampling_is_limited_and_repeatable() -> None:
     split = load_task("toy-pos").split("train")
     few = subsample(split, 100, 0)
     assert len(few) == 100
@@ -178,7 +178,7 @@ def test_at_most_so_many_examples_are_taken_always_the_same_ones() -> None:
     assert len(subsample(split, 10**6, 0)) == len(split)
 
 
-def test_two_labels_have_no_similarity(tmp_path: Path) -> None:
+def test_two_labels_have_no_spatial_similarity(tmp_path: Path) -> None:
     texts = [((f"word{i}", "here"), [((0,), "A"), ((1,), "B")]) for i in range(4)]
     task = Task.build("two", "token", {"train": texts})
     trainer = own_trainer(tmp_path / "out")
@@ -203,13 +203,13 @@ def test_two_labels_have_no_similarity(tmp_path: Path) -> None:
         ({"results": FOLDER}, "bert-tiny is a folder; expected a file"),
     ],
 )
-def test_unfit_options_are_one_line(options: dict[str, Any], message: str) -> None:
+def test_invalid_options_are_refused_in_one_line(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as refused:
         GeometryCallback(**options)
     assert message in str(refused.value)
 
 
-def test_what_only_the_training_shows_to_be_unfit_is_one_line_too(tmp_path: Path) -> None:
+def test_problems_that_appear_during_training_are_one_line_too(tmp_path: Path) -> None:
     trainer = own_trainer(tmp_path)
     trainer.callback_handler.processing_class = None
     GeometryCallback(small()).attach(trainer)

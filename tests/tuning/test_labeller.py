@@ -1,4 +1,4 @@
-"""The head sees exactly the vectors that are probed, and the gradient reaches the encoder through every unit."""
+"""The input of the head is exactly the probed vectors, and gradients reach the encoder for every unit."""
 
 from pathlib import Path
 
@@ -16,28 +16,28 @@ from tests.tuning.tasks import small
 
 UNITS: tuple[Unit, ...] = ("token", "pair", "span", "sentence")
 CLOSE = 4e-5
-"""What padding and the size of a batch may change in float32; a wrong subword changes the first digit."""
+"""How much padding and batch size may change a float32 vector; a wrong subword would change its first digit."""
 
 
-def made(task: Task, pool: str = "auto", encoder: Encoder | None = None) -> tuple[Labeller, Examples]:
+def build(task: Task, pool: str = "auto", encoder: Encoder | None = None) -> tuple[Labeller, Examples]:
     encoder = encoder or Encoder.load(device="cpu")
     chosen = choose_pool(pool, task.unit, has_cls=encoder.info.has_cls)
     return Labeller(encoder, task), Examples(encoder, task.unit, task.split("train"), chosen)
 
 
 def in_batches(labeller: Labeller, examples: Examples) -> tuple[np.ndarray, np.ndarray]:
-    """The head's input and labels, five texts at a time in another order than the split's; in the split's order."""
+    """The input of the head and the labels, computed in shuffled batches of five texts, put back into split order."""
     order = np.random.default_rng(0).permutation(len(examples))
-    found, labels, rows = [], [], []
+    vectors, labels, rows = [], [], []
     with torch.no_grad():
         for start in range(0, len(order), 5):
             texts = order[start : start + 5].tolist()
             batch = examples.collate([examples[text] for text in texts])
-            found.append(labeller.vectors(batch["batch"]).numpy())
+            vectors.append(labeller.vectors(batch["batch"]).numpy())
             labels.append(batch["labels"].numpy())
             rows += [row for text in texts for row in np.flatnonzero(examples_text(examples) == text)]
-    back = np.argsort(examples.rows[rows])
-    return np.concatenate(found)[back], np.concatenate(labels)[back]
+    split_order = np.argsort(examples.rows[rows])
+    return np.concatenate(vectors)[split_order], np.concatenate(labels)[split_order]
 
 
 def examples_text(examples: Examples) -> np.ndarray:
@@ -47,8 +47,8 @@ def examples_text(examples: Examples) -> np.ndarray:
 @pytest.mark.parametrize(
     ("unit", "pool"), [(unit, "auto") for unit in UNITS] + [("token", "last"), ("pair", "first"), ("sentence", "mean")]
 )
-def test_the_head_sees_exactly_the_vectors_that_extraction_gives(unit: Unit, pool: str) -> None:
-    labeller, examples = made(small(unit), pool)
+def test_the_input_of_the_head_equals_the_extracted_vectors(unit: Unit, pool: str) -> None:
+    labeller, examples = build(small(unit), pool)
     labeller.eval()
     X, y = in_batches(labeller, examples)
     (space,) = extract("bert-tiny", small(unit), layers="last", pool=pool)
@@ -59,33 +59,37 @@ def test_the_head_sees_exactly_the_vectors_that_extraction_gives(unit: Unit, poo
 
 
 @pytest.mark.parametrize("unit", ["token", "sentence"])
-def test_long_texts_are_read_in_the_same_windows_as_in_extraction(unit: Unit) -> None:
+def test_long_texts_are_read_in_the_windows_of_extraction(unit: Unit) -> None:
     encoder = Encoder.load(device="cpu", window=8)
-    labeller, examples = made(small(unit), encoder=encoder)
+    labeller, examples = build(small(unit), encoder=encoder)
     assert len(examples.aligned.windows) > len(examples)
     (space,) = extract("bert-tiny", small(unit), layers="last", window=8)
     np.testing.assert_allclose(in_batches(labeller.eval(), examples)[0], space.X, atol=CLOSE)
 
 
 @pytest.mark.parametrize("unit", UNITS)
-def test_the_gradient_flows_through_every_unit_to_every_layer(unit: Unit) -> None:
-    labeller, examples = made(small(unit))
+def test_gradients_reach_every_layer_for_every_unit(unit: Unit) -> None:
+    labeller, examples = build(small(unit))
     labeller(**examples.collate([0, 1, 2]))["loss"].backward()
-    still = [name for name, weight in labeller.named_parameters() if weight.grad is None or not weight.grad.any()]
-    assert all("pooler" in name or ".key.bias" in name for name in still), still  # attention ignores a key's bias
+    without_gradient = [
+        name for name, weight in labeller.named_parameters() if weight.grad is None or not weight.grad.any()
+    ]
+    assert all("pooler" in name or ".key.bias" in name for name in without_gradient), (
+        without_gradient
+    )  # attention ignores a key's bias
 
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
-def test_the_gradient_flows_in_every_family(family: str, tmp_path: Path) -> None:
+def test_gradients_reach_the_embedding_in_every_model_family(family: str, tmp_path: Path) -> None:
     encoder = Encoder.load(str(save_family(family, tmp_path / family)), device="cpu")
-    labeller, examples = made(small("token", 4, 2), encoder=encoder)
+    labeller, examples = build(small("token", 4, 2), encoder=encoder)
     labeller.train()
     labeller(**examples.collate([0, 1]))["loss"].backward()
     assert encoder.model.get_input_embeddings().weight.grad.any()
 
 
 def test_the_loss_is_the_mean_over_all_labelled_examples() -> None:
-    labeller, examples = made(small())
+    labeller, examples = build(small())
     labeller.eval()
     parts = [examples.collate([text]) for text in (0, 1, 2)]
     n = sum(len(part["labels"]) for part in parts)
@@ -95,12 +99,12 @@ def test_the_loss_is_the_mean_over_all_labelled_examples() -> None:
     assert float(whole) == pytest.approx(float(summed), abs=1e-5)
 
 
-def test_a_score_is_the_loss_and_the_share_that_is_right() -> None:
-    labeller, examples = made(small())
+def test_a_score_is_the_mean_loss_and_the_accuracy() -> None:
+    labeller, examples = build(small())
     labeller.eval()
     batch = examples.collate(list(range(len(examples))))
     with torch.no_grad():
-        found = labeller(**batch)
+        output = labeller(**batch)
     loss, accuracy = labeller.score(examples.vectors(labeller.encoder, [2])[0], examples.y)
-    assert loss == pytest.approx(float(found["loss"]), abs=1e-4)
-    assert accuracy == float((found["logits"].argmax(1) == batch["labels"]).double().mean())
+    assert loss == pytest.approx(float(output["loss"]), abs=1e-4)
+    assert accuracy == float((output["logits"].argmax(1) == batch["labels"]).double().mean())

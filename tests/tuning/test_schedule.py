@@ -1,4 +1,4 @@
-"""At which steps snapshots are taken."""
+"""The steps at which snapshots are taken."""
 
 import pytest
 from hypothesis import given
@@ -23,16 +23,16 @@ from closerlook.tuning.schedule import Snapshots, read_snapshots, snapshot_steps
         ([], [0, 20]),
     ],
 )
-def test_a_schedule_gives_these_steps_of_twenty(snapshots: Snapshots, expected: list[int]) -> None:
+def test_schedules_of_a_training_of_twenty_steps(snapshots: Snapshots, expected: list[int]) -> None:
     assert snapshot_steps(snapshots, 20, 5) == expected
 
 
-def test_the_last_epoch_may_be_cut_short() -> None:
+def test_the_last_epoch_may_be_incomplete() -> None:
     assert snapshot_steps("epoch", 13, 5) == [0, 5, 10, 13]
 
 
 @given(number=some.integers(2, 60), total=some.integers(1, 500))
-def test_so_many_snapshots_are_spread_from_the_start_to_the_end(number: int, total: int) -> None:
+def test_a_number_of_snapshots_is_spread_from_the_first_to_the_last_step(number: int, total: int) -> None:
     steps = snapshot_steps(number, total, 1)
     assert len(steps) == min(number, total + 1)
     assert (steps[0], steps[-1]) == (0, total)
@@ -40,7 +40,7 @@ def test_so_many_snapshots_are_spread_from_the_start_to_the_end(number: int, tot
 
 
 @given(total=some.integers(1, 3000), per_epoch=some.integers(1, 300), every=some.integers(1, 4000))
-def test_every_schedule_has_the_start_and_the_end(total: int, per_epoch: int, every: int) -> None:
+def test_every_schedule_includes_the_first_and_the_last_step(total: int, per_epoch: int, every: int) -> None:
     for snapshots in ("log", "epoch", f"every: {every}"):
         steps = snapshot_steps(snapshots, total, per_epoch)
         assert (steps[0], steps[-1]) == (0, total)
@@ -61,13 +61,13 @@ def test_every_schedule_has_the_start_and_the_end(total: int, per_epoch: int, ev
         ("0,21", "a snapshot at step 21 requested"),
     ],
 )
-def test_an_unfit_schedule_is_one_line(snapshots: Snapshots, message: str) -> None:
+def test_invalid_schedules_are_refused_in_one_line(snapshots: Snapshots, message: str) -> None:
     with pytest.raises(InputError) as refused:
         snapshot_steps(snapshots, 20, 5)
     assert message in str(refused.value)
 
 
-def test_the_plain_form_reads_itself() -> None:
+def test_reading_the_stored_form_gives_the_same_form() -> None:
     for snapshots in ("log", "every:4", 7, "3,1"):
-        plain = read_snapshots(snapshots)  # type: ignore[arg-type]
-        assert read_snapshots(plain) == plain
+        stored = read_snapshots(snapshots)  # type: ignore[arg-type]
+        assert read_snapshots(stored) == stored

@@ -67,6 +67,14 @@ def test_settings_are_the_same_through_json(probe: Any) -> None:
     assert TuningSettings.from_dict(json.loads(json.dumps(settings.to_dict()))) == settings
 
 
+def test_changing_the_dictionary_does_not_change_the_settings() -> None:
+    settings = TuningSettings(layers=[0], trainer_arguments={"bf16": True})
+    values: dict[str, Any] = settings.to_dict()
+    values["layers"].append(1)
+    values["trainer_arguments"]["bf16"] = False
+    assert settings == TuningSettings(layers=[0], trainer_arguments={"bf16": True})
+
+
 def test_probed_tasks_are_written_by_name() -> None:
     assert TuningSettings(probe=small()).to_dict()["probe"] == "small-token"
     assert TuningSettings(probe=[small(), Path("a.csv")]).to_dict()["probe"] == ["small-token", "a.csv"]

@@ -1,4 +1,4 @@
-"""Fine-tuning: it learns, it is the same every time, and its snapshots are the encoder's vectors and change nothing."""
+"""Fine-tuning learns and is repeatable; snapshots hold the encoder's vectors and do not change the training."""
 
 import json
 import os
@@ -34,36 +34,36 @@ def prints(run: TuningResult) -> dict[int, str]:
 
 @pytest.fixture(scope="module")
 def usual(tmp_path_factory: pytest.TempPathFactory) -> tuple[TuningResult, Path]:
-    """A run on the log schedule, all layers, and its store."""
+    """A run with the log schedule that stores all layers, and its store."""
     store = tmp_path_factory.mktemp("usual")
     return tune(EMBEDDED, small(), store=store, **SHORT | {"layers": "all"}), store
 
 
-def test_tuning_beats_the_start(usual: tuple[TuningResult, Path]) -> None:
+def test_loss_and_accuracy_improve(usual: tuple[TuningResult, Path]) -> None:
     start, end = usual[0].snapshots[0], usual[0].snapshots[-1]
     for split in ("train", "test"):
         assert end.accuracy[split] > start.accuracy[split] + 0.3
         assert end.loss[split] < start.loss[split]
 
 
-def test_snapshots_are_taken_on_the_schedule(usual: tuple[TuningResult, Path]) -> None:
+def test_snapshots_are_taken_at_the_scheduled_steps(usual: tuple[TuningResult, Path]) -> None:
     assert [snapshot.step for snapshot in usual[0].snapshots] == [0, 1, 2, 4, 8, 10]
     assert [snapshot.epoch for snapshot in usual[0].snapshots] == [0, 0.2, 0.4, 0.8, 1.6, 2]
     assert usual[0].steps == 10
 
 
-def test_step_zero_is_plain_extraction(usual: tuple[TuningResult, Path]) -> None:
+def test_step_zero_has_the_vectors_of_the_pretrained_encoder(usual: tuple[TuningResult, Path]) -> None:
     run, store = usual
     assert run.snapshots[0].fingerprint == run.base == resolve(EMBEDDED).fingerprint
-    plain = extract(EMBEDDED, small(), split="all")
-    kept = snapshot_spaces(run, 0, small(), splits="all", store=store)
-    assert len(kept) == len(plain) == 6
-    for one, other in zip(kept, plain, strict=True):
-        np.testing.assert_array_equal(one.X, other.X)
+    plain = extract(EMBEDDED, small(), splits="all")
+    stored = snapshot_spaces(run, 0, small(), splits="all", store=store)
+    assert len(stored) == len(plain) == 6
+    for space, expected in zip(stored, plain, strict=True):
+        np.testing.assert_array_equal(space.X, expected.X)
 
 
-def test_what_is_in_the_store_already_is_not_computed_for_step_zero(monkeypatch: pytest.MonkeyPatch) -> None:
-    extract(EMBEDDED, small(), split="all")
+def test_stored_vectors_are_not_computed_again_for_step_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    extract(EMBEDDED, small(), splits="all")
     calls = []
     monkeypatch.setattr("closerlook.representations.forward.compute", lambda *rest: calls.append(rest) or stop())
     with pytest.raises(KeyboardInterrupt):
@@ -75,13 +75,19 @@ def stop() -> None:
     raise KeyboardInterrupt
 
 
-def test_a_snapshot_is_found_without_a_model(usual: tuple[TuningResult, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_snapshot_spaces_are_read_without_a_model(
+    usual: tuple[TuningResult, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     run, store = usual
     monkeypatch.setattr(Encoder, "load", None)
     (space,) = snapshot_spaces(run, -1, small(), splits="test", layers=2, store=store)
-    made = space.provenance
-    assert (made.encoder, made.checkpoint, made.layer) == ("bert-tiny", "tuned on small-token, seed 0, step 10", 2)
-    assert made.weights == run.snapshots[-1].fingerprint
+    provenance = space.provenance
+    assert (provenance.encoder, provenance.checkpoint, provenance.layer) == (
+        "bert-tiny",
+        "tuned on small-token, seed 0, step 10",
+        2,
+    )
+    assert provenance.weights == run.snapshots[-1].fingerprint
     with pytest.raises(WorkError, match="1 of 1 spaces are not in the store .* step 10, small-sentence/train, layer 2"):
         snapshot_spaces(run, -1, small("sentence"), layers=2, store=store)
     with pytest.raises(InputError, match="step 3 requested; there are snapshots at 0, 1, 2, 4, 8, 10"):
@@ -90,20 +96,20 @@ def test_a_snapshot_is_found_without_a_model(usual: tuple[TuningResult, Path], m
         snapshot_spaces(run, store=store)
 
 
-def test_the_same_seed_gives_the_same_weights_whatever_the_schedule(usual: tuple[TuningResult, Path]) -> None:
+def test_the_same_seed_gives_the_same_weights_for_every_schedule(usual: tuple[TuningResult, Path]) -> None:
     expected = prints(usual[0])
     for snapshots in (2, "every: 3", [4, 7]):
-        found = prints(tune(EMBEDDED, small(), snapshots=snapshots, **SHORT))
-        assert all(found[step] == expected[step] for step in set(found) & set(expected))
+        fingerprints = prints(tune(EMBEDDED, small(), snapshots=snapshots, **SHORT))
+        assert all(fingerprints[step] == expected[step] for step in set(fingerprints) & set(expected))
 
 
-def test_another_seed_gives_other_weights(usual: tuple[TuningResult, Path]) -> None:
-    other = prints(tune(EMBEDDED, small(), seed=1, snapshots=2, **SHORT))
-    assert other[0] == prints(usual[0])[0]
-    assert other[10] != prints(usual[0])[10]
+def test_a_different_seed_gives_different_weights(usual: tuple[TuningResult, Path]) -> None:
+    different = prints(tune(EMBEDDED, small(), seed=1, snapshots=2, **SHORT))
+    assert different[0] == prints(usual[0])[0]
+    assert different[10] != prints(usual[0])[10]
 
 
-def test_tuning_leaves_the_callers_random_numbers_alone() -> None:
+def test_fine_tuning_restores_the_global_random_states() -> None:
     def drawn() -> tuple[float, float, float]:
         return random.random(), float(np.random.rand()), float(torch.rand(1))  # noqa: S311 - the global ones
 
@@ -117,17 +123,17 @@ def test_tuning_leaves_the_callers_random_numbers_alone() -> None:
     assert drawn() == expected
 
 
-def test_other_tasks_are_probed_along_the_way() -> None:
+def test_vectors_of_other_tasks_can_be_stored() -> None:
     probes = [small("pair", 6, 3), small("sentence", 6, 3)]
     run = tune(EMBEDDED, small(), probe=probes, snapshots=2, splits="test", **SHORT)
     assert list(run.settings.probe) == ["small-pair", "small-sentence"]
     assert list(run.snapshots[-1].accuracy) == ["test"]
     before, after = (snapshot_spaces(run, step, probes, splits="test") for step in (0, -1))
     assert [space.d for space in after] == [256, 128]
-    assert not any(np.allclose(one.X, other.X) for one, other in zip(before, after, strict=True))
+    assert not any(np.allclose(start.X, end.X) for start, end in zip(before, after, strict=True))
 
 
-def test_fewer_layers_may_be_kept_between_the_start_and_the_end(usual: tuple[TuningResult, Path]) -> None:
+def test_fewer_layers_can_be_stored_between_the_first_and_the_last_snapshot(usual: tuple[TuningResult, Path]) -> None:
     run = tune(EMBEDDED, small(), snapshots=[4], snapshot_layers="last", **SHORT | {"layers": "all"})
     assert prints(run).items() <= prints(usual[0]).items()
     assert [len(snapshot_spaces(run, step, small())) for step in (0, 4, 10)] == [3, 1, 3]
@@ -135,38 +141,38 @@ def test_fewer_layers_may_be_kept_between_the_start_and_the_end(usual: tuple[Tun
         snapshot_spaces(run, 4, small(), layers=0)
 
 
-def test_the_end_has_all_its_layers_where_the_training_stops_early() -> None:
+def test_the_last_snapshot_has_all_layers_if_the_training_stops_early() -> None:
     short: dict[str, Any] = {"epochs": 30, "batch_size": 8, "learning_rate": 2e-2, "snapshots": "epoch"}
     run = tune(EMBEDDED, small(), early_stopping=1, snapshot_layers="last", **short)
     assert [snapshot.step for snapshot in run.snapshots] == list(range(0, run.steps + 1, 5))
     assert len(snapshot_spaces(run, -1, small())) == 3
 
 
-def test_accuracy_is_the_same_whether_or_not_the_last_layer_is_kept(usual: tuple[TuningResult, Path]) -> None:
+def test_accuracy_does_not_depend_on_whether_the_last_layer_is_stored(usual: tuple[TuningResult, Path]) -> None:
     run = tune(EMBEDDED, small(), snapshots=2, **SHORT | {"layers": [0]})
     assert run.snapshots[-1].accuracy == usual[0].snapshots[-1].accuracy
     assert run.snapshots[-1].fingerprint == usual[0].snapshots[-1].fingerprint
 
 
-def test_long_texts_are_tuned_on_in_windows() -> None:
+def test_long_texts_are_trained_on_in_windows() -> None:
     run = tune(EMBEDDED, small("sentence", 16, 4), window=8, snapshots=2, **SHORT)
     assert run.info.window == 8
     assert run.snapshots[-1].loss["train"] < run.snapshots[0].loss["train"]
     assert snapshot_spaces(run, -1, small("sentence", 16, 4))[0].provenance.window == 8
 
 
-def test_gradients_may_be_accumulated_to_the_same_end() -> None:
+def test_accumulated_gradients_give_nearly_the_same_loss() -> None:
     short = SHORT | {"epochs": 1, "trainer_arguments": {"max_grad_norm": 0.0}}
-    task = without_dropout()
-    whole = tune(task, small(), snapshots=2, **short)
+    encoder = without_dropout()
+    whole = tune(encoder, small(), snapshots=2, **short)
     short |= {"batch_size": 4, "trainer_arguments": {"max_grad_norm": 0.0, "gradient_accumulation_steps": 2}}
-    parts = tune(task, small(), snapshots=2, **short)
+    parts = tune(encoder, small(), snapshots=2, **short)
     assert (whole.steps, parts.steps) == (5, 5)
     assert parts.snapshots[-1].loss["train"] == pytest.approx(whole.snapshots[-1].loss["train"], abs=2e-3)
 
 
 def without_dropout() -> str:
-    """The embedded encoder with a configuration that has no dropout, beside the test's store."""
+    """A copy of the embedded encoder whose configuration has no dropout."""
     folder = Path(os.environ["CLOSERLOOK_STORE"]) / "plain"
     source = resolve(EMBEDDED).folder
     folder.mkdir(exist_ok=True)
@@ -178,7 +184,7 @@ def without_dropout() -> str:
     return str(folder)
 
 
-def test_identical_weights_have_one_fingerprint_wherever_the_encoder_lies(tmp_path: Path) -> None:
+def test_the_fingerprint_does_not_depend_on_the_folder_of_the_encoder(tmp_path: Path) -> None:
     save_family("bert", tmp_path / "a")
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     task = small("token", 4, 2)
@@ -186,7 +192,7 @@ def test_identical_weights_have_one_fingerprint_wherever_the_encoder_lies(tmp_pa
     assert a == b
 
 
-def test_saving_the_weights_changes_nothing(tmp_path: Path, usual: tuple[TuningResult, Path]) -> None:
+def test_saving_weights_does_not_change_the_training(tmp_path: Path, usual: tuple[TuningResult, Path]) -> None:
     saving = prints(tune(EMBEDDED, small(), out=tmp_path, save_weights=True, snapshots="every: 4", **SHORT))
     assert saving[10] == prints(usual[0])[10]
 
@@ -194,14 +200,14 @@ def test_saving_the_weights_changes_nothing(tmp_path: Path, usual: tuple[TuningR
 # ---- early stopping ----
 
 
-def test_training_stops_when_the_loss_held_out_no_longer_falls() -> None:
+def test_training_stops_when_the_held_out_loss_no_longer_falls() -> None:
     run = tune(EMBEDDED, small(), early_stopping=1, epochs=30, batch_size=8, learning_rate=2e-2, layers="last")
     assert run.steps < 30 * 5
     assert run.snapshots[-1].step == run.steps
     assert run.steps % 5 == 0
 
 
-# ---- what is left behind ----
+# ---- files and finished runs ----
 
 
 def test_a_finished_run_is_returned_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,7 +218,7 @@ def test_a_finished_run_is_returned_at_once(tmp_path: Path, monkeypatch: pytest.
     assert tune(EMBEDDED, small(), out=tmp_path / "run", snapshots="2", **SHORT) == run
 
 
-def test_a_finished_run_is_done_again_where_its_vectors_are_gone(tmp_path: Path) -> None:
+def test_a_finished_run_is_repeated_if_its_vectors_are_missing(tmp_path: Path) -> None:
     first = tune(EMBEDDED, small(), out=tmp_path / "run", snapshots=2, **SHORT)
     again = tune(EMBEDDED, small(), out=tmp_path / "run", snapshots=2, store=tmp_path / "other", **SHORT)
     assert prints(again) == prints(first)
@@ -237,7 +243,7 @@ def test_single_settings_can_be_replaced_by_name(usual: tuple[TuningResult, Path
         tune(EMBEDDED, small(), epoch=3)
 
 
-def test_a_run_with_other_settings_is_not_overwritten(tmp_path: Path) -> None:
+def test_a_run_with_different_settings_is_not_overwritten(tmp_path: Path) -> None:
     tune(EMBEDDED, small(), out=tmp_path, snapshots=2, **SHORT)
     kept = (tmp_path / "tuned.json").read_bytes()
     others = [
@@ -260,7 +266,7 @@ def test_a_run_is_the_same_through_json(usual: tuple[TuningResult, Path]) -> Non
     assert (info.layers, info.width, info.window, info.has_cls) == (2, 128, 512, True)
 
 
-def test_a_damaged_file_is_one_line(tmp_path: Path) -> None:
+def test_a_damaged_file_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "tuned.json").write_text('{"encoder": ')
     with pytest.raises(InputError, match=r"tuned\.json cannot be read .*; move it away and tune again"):
         tune(EMBEDDED, small(), out=tmp_path)
@@ -277,7 +283,7 @@ def test_saved_weights_give_the_same_vectors(tmp_path: Path) -> None:
         np.testing.assert_array_equal(again.X, snapshot_spaces(run, snapshot, small())[0].X)
 
 
-def test_the_trainer_writes_and_says_nothing(
+def test_the_trainer_writes_and_prints_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -294,7 +300,7 @@ def test_progress_counts_steps() -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_run_leaves_nothing_torn_and_the_next_one_is_whole(tmp_path: Path) -> None:
+def test_a_killed_run_leaves_no_partial_files_and_can_be_repeated(tmp_path: Path) -> None:
     code = (
         "from closerlook.tuning import tune; import torch; torch.set_num_threads(1); "
         f"tune(task='toy-question', out={str(tmp_path / 'run')!r}, epochs=3, snapshots='every: 1', save_weights=True)"
@@ -328,7 +334,9 @@ def test_an_interrupted_run_leaves_no_file_behind(tmp_path: Path) -> None:
 # ---- low-rank adapters ----
 
 
-def test_lora_trains_adapters_and_keeps_the_start(tmp_path: Path, usual: tuple[TuningResult, Path]) -> None:
+def test_lora_trains_adapters_and_starts_from_the_pretrained_encoder(
+    tmp_path: Path, usual: tuple[TuningResult, Path]
+) -> None:
     run = tune(
         EMBEDDED, small(), lora=4, out=tmp_path, snapshots=2, save_weights=True, **SHORT | {"learning_rate": 0.02}
     )
@@ -342,13 +350,13 @@ def test_lora_trains_adapters_and_keeps_the_start(tmp_path: Path, usual: tuple[T
     np.testing.assert_allclose(merged.X, snapshot_spaces(run, -1, small())[0].X, atol=1e-4)
 
 
-def test_lora_without_peft_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lora_without_peft_names_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "peft", None)
     with pytest.raises(InputError, match=r"lora requested; install PEFT with `pip install closerlook\[peft\]`"):
         tune(EMBEDDED, small(), lora=True, **SHORT)
 
 
-# ---- what is refused ----
+# ---- refused input ----
 
 
 @pytest.mark.parametrize(
@@ -390,7 +398,9 @@ def test_lora_without_peft_says_how_to_install_it(monkeypatch: pytest.MonkeyPatc
         ({"trainer_arguments": {"report_to": "nobody"}}, "trainer arguments cannot be used: "),
     ],
 )
-def test_unfit_input_is_one_line_before_any_step(options: dict[str, Any], message: str, own_store: Path) -> None:
+def test_invalid_input_is_refused_in_one_line_before_any_step(
+    options: dict[str, Any], message: str, own_store: Path
+) -> None:
     with pytest.raises(InputError) as refused:
         tune(**{"encoder": EMBEDDED, "task": small(), **SHORT, **options})
     assert message in str(refused.value)
@@ -398,7 +408,7 @@ def test_unfit_input_is_one_line_before_any_step(options: dict[str, Any], messag
     assert not list(own_store.rglob("*.safetensors"))
 
 
-def test_a_task_that_cannot_be_learnt_from_is_refused() -> None:
+def test_a_task_without_two_labels_or_texts_is_refused() -> None:
     one = Task.build("one", "token", {"train": [(("a", "b"), [((0,), "A")])]})
     with pytest.raises(InputError, match="task one: all training examples are A; expected two labels or more"):
         tune(EMBEDDED, one)
@@ -410,14 +420,14 @@ def test_a_task_that_cannot_be_learnt_from_is_refused() -> None:
         tune(EMBEDDED, pair, early_stopping=1)
 
 
-def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+def test_a_file_as_output_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for out in (tmp_path / "file", tmp_path / "file" / "deeper"):
         with pytest.raises(InputError, match="file is a file; expected a folder, existing or new"):
             tune(EMBEDDED, small(), out=out)
 
 
-def test_half_an_encoder_decoder_cannot_be_saved(tmp_path: Path) -> None:
+def test_weights_of_an_encoder_decoder_cannot_be_saved(tmp_path: Path) -> None:
     folder = save_family("t5", tmp_path / "t5")
     with pytest.raises(InputError, match="save_weights requested; t5 is an encoder-decoder, of which only the encoder"):
         tune(folder, small(), save_weights=True, out=tmp_path / "run")

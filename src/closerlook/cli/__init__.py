@@ -1,4 +1,4 @@
-"""The command line: `closerlook COMMAND`; each command's module is loaded only when it runs."""
+"""The command line `closerlook COMMAND`. Commands import numpy, torch and pandas only when they run."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from closerlook.cli import (
     data,
     describe,
     extract,
+    measures,
     probe,
     report,
     show,
@@ -25,11 +26,22 @@ from closerlook.cli import (
     tasks,
     tune,
 )
+from closerlook.cli.registration import (
+    CONTINUE,
+    NO_CHANGES,
+    NO_RESULTS,
+    START_OVER,
+    Debug,
+    Interrupted,
+    Session,
+    add_command,
+    add_group,
+)
 from closerlook.errors import CloserLookError
 from closerlook.version import __version__
 
 UsageError = cast("type[Exception]", typer.BadParameter.__base__)
-"""What typer raises for a wrong option or argument, whichever version of click it stands on."""
+"""The exception that typer raises for a wrong option or argument, whether or not typer bundles its own click."""
 
 app = typer.Typer(
     name="closerlook",
@@ -39,26 +51,33 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-app.command(name="extract", epilog=extract.EXAMPLE)(extract.extract)
-app.command(name="study", epilog=study.EXAMPLE)(study.study)
-app.command(name="report", epilog=report.EXAMPLE)(report.report)
-app.command(name="show", epilog=show.EXAMPLE)(show.show)
-app.command(name="compare-studies", epilog=compare_studies.EXAMPLE)(compare_studies.compare_studies)
-app.command(name="tune", epilog=tune.EXAMPLE)(tune.tune)
-app.command(name="probe", epilog=probe.EXAMPLE)(probe.probe)
-app.command(name="classify", epilog=classify.EXAMPLE)(classify.classify)
-app.command(name="compare", epilog=compare.EXAMPLE)(compare.compare)
-app.command(name="describe", epilog=describe.EXAMPLE)(describe.describe)
-app.command(name="tasks", epilog=tasks.EXAMPLE)(tasks.tasks)
-app.add_typer(data.app, name="data")
-app.add_typer(store.app, name="store")
+add_command(app, "extract", extract.extract, example=extract.EXAMPLE, after_interrupt=CONTINUE)
+add_command(app, "study", study.study, example=study.EXAMPLE, after_interrupt=CONTINUE)
+add_command(app, "report", report.report, example=report.EXAMPLE, after_interrupt=START_OVER)
+add_command(app, "show", show.show, example=show.EXAMPLE, after_interrupt=NO_CHANGES)
+add_command(
+    app,
+    "compare-studies",
+    compare_studies.compare_studies,
+    example=compare_studies.EXAMPLE,
+    after_interrupt=START_OVER,
+)
+add_command(app, "tune", tune.tune, example=tune.EXAMPLE, after_interrupt=START_OVER)
+add_command(app, "probe", probe.probe, example=probe.EXAMPLE, after_interrupt=NO_RESULTS)
+add_command(app, "classify", classify.classify, example=classify.EXAMPLE, after_interrupt=NO_RESULTS)
+add_command(app, "compare", compare.compare, example=compare.EXAMPLE, after_interrupt=NO_RESULTS)
+add_command(app, "describe", describe.describe, example=describe.EXAMPLE, after_interrupt=NO_RESULTS)
+add_command(app, "tasks", tasks.tasks, example=tasks.EXAMPLE, after_interrupt=NO_CHANGES)
+add_command(app, "measures", measures.measures, example=measures.EXAMPLE, after_interrupt=NO_CHANGES)
+add_group(app, "data", data.app, description=data.DESCRIPTION, example=data.EXAMPLE)
+add_group(app, "store", store.app, description=store.DESCRIPTION, example=store.EXAMPLE)
 
 
 @app.callback(invoke_without_command=True)
 def root(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error; may stand anywhere.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    debug: Debug = False,
 ) -> None:
     """See how fine-tuning changes the representation space of a language encoder."""
     if version:
@@ -68,40 +87,39 @@ def root(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one command and exit: 0 done, 1 the work failed, 2 bad input, 130 interrupted."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in given
+    """Run one command and exit: 0 success, 1 the work failed, 2 bad input, 130 interrupted."""
+    session = Session()
     try:
-        rest = [argument for argument in given if argument != "--debug"]
-        code = app(rest, prog_name="closerlook", standalone_mode=False)
-        code = code if isinstance(code, int) else 0
+        result = app(arguments, prog_name="closerlook", standalone_mode=False, obj=session)
+        code = result if isinstance(result, int) else 0
         if code == 130:
-            raise KeyboardInterrupt  # typer has caught it and says so in this way
+            raise KeyboardInterrupt  # typer turns Ctrl-C outside of a command into this exit code
         sys.stdout.flush()
+    except Interrupted as interruption:
+        code = _fail(f"interrupted; {interruption}", 130)
     except (KeyboardInterrupt, typer.Abort):
-        anew = {"probe", "classify", "compare", "describe"} & set(given)
-        after = "nothing was kept" if anew else "the same command goes on where it stopped"
-        if "tune" in given:
-            after = "the same command starts the fine-tuning anew"
-        code = _fail(f"interrupted; {after}", 130, debug=False)
+        code = _fail("interrupted before the command started", 130)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read has enough, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader closed the pipe, as `| head` does
         code = 0
     except CloserLookError as error:
-        code = _fail(str(error), error.exit_code, debug)
+        code = _fail(str(error), error.exit_code, debug=session.debug)
     except UsageError as error:
         message = error.format_message() if hasattr(error, "format_message") else str(error)
-        code = _fail(f"{message} See closerlook --help", 2, debug) if message else 2
+        code = _fail(f"{message} See closerlook --help", 2, debug=session.debug) if message else 2
     except OSError as error:
-        code = _fail(f"{error.filename or 'a file'}: {error.strerror or error}", 1, debug)
+        code = _fail(f"{error.filename or 'a file'}: {error.strerror or error}", 1, debug=session.debug)
     except MemoryError:
-        code = _fail("out of memory; try fewer tasks or layers at a time, or a smaller --batch-tokens", 1, debug)
-    except Exception as error:  # a bug of ours or of a library: still one line, and the way to see more
-        code = _fail(f"unexpected {type(error).__name__}: {error}; run again with --debug to see where", 1, debug)
+        advice = "try fewer tasks or layers at a time, or a smaller --batch-tokens"
+        code = _fail(f"out of memory; {advice}", 1, debug=session.debug)
+    except Exception as error:  # a bug here or in a library: one line, and how to see more
+        message = f"unexpected {type(error).__name__}: {error}; run again with --debug to see where"
+        code = _fail(message, 1, debug=session.debug)
     sys.exit(code)
 
 
-def _fail(message: str, code: int, debug: bool) -> int:
+def _fail(message: str, code: int, *, debug: bool = False) -> int:
+    """Print an error on one line of standard error, after its traceback if `debug`; return the exit code."""
     if debug:
         traceback.print_exc()
     sys.stderr.write(f"closerlook: {' '.join(message.split())}\n")

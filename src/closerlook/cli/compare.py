@@ -1,11 +1,11 @@
-"""`closerlook compare`: the spatial similarity of two spaces."""
+"""`closerlook compare`: print the spatial similarity of two spaces."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
@@ -19,34 +19,38 @@ if TYPE_CHECKING:
 
 EXAMPLE = "Example: closerlook compare original.npz tuned.npz; closerlook compare train.json test.npz"
 FEWEST_LABELS = 3
-INPUT = "as `closerlook probe` takes it, or what its --json wrote."
+INPUT = "a file or folder that `closerlook probe` accepts, or the output of its --json as a .json file."
 
 
 def compare(
-    a: Annotated[Path, Argument(help=f"A space, {INPUT}")],
-    b: Annotated[Path, Argument(help=f"The other one, {INPUT}")],
-    permutations: Annotated[int, Option(min=0, help="Relabellings tried for the p-value; 0 for none.")] = 9999,
-    resamples: Annotated[int, Option(min=0, help="Bootstrap draws for the intervals; 0 for none.")] = 2000,
-    confidence: Annotated[float, Option(help="Of the intervals.")] = 0.95,
-    seed: Annotated[int, Option(min=0, help="Of the relabellings and draws.")] = 0,
+    a: Annotated[Path, Argument(help=f"First space: {INPUT}")],
+    b: Annotated[Path, Argument(help=f"Second space: {INPUT}")],
+    permutations: Annotated[
+        int, Option(min=0, help="Number of label permutations for the p-value; 0 for none.")
+    ] = 9999,
+    resamples: Annotated[
+        int, Option(min=0, help="Number of bootstrap resamples for the confidence intervals; 0 for none.")
+    ] = 2000,
+    confidence: Annotated[float, Option(help="Confidence level of the intervals.")] = 0.95,
+    seed: Annotated[int, Option(min=0, help="Seed for permutations and resamples.")] = 0,
     tau: Tau = 1e-6,
     min_points: MinPoints = 1,
     statistic: Summary = "mean",
     threads: Threads = None,
     as_json: Annotated[bool, Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
-    """Compare how two spaces place their labels: the correlation of their label distances."""
+    """Print the spatial similarity of two spaces: the correlation of their label distances."""
     from closerlook.cli.console import note, print_json
     from closerlook.geometry import spatial_similarity
 
     settings = Settings(tau, min_points, statistic, threads)
     if not 0 < confidence < 1:
-        raise InputError(f"confidence is {confidence}; expected a share between 0 and 1, as 0.95")
-    given = [_read(a), _read(b)]
-    _check_common(*given)
+        raise InputError(f"confidence is {confidence}; expected a number between 0 and 1, such as 0.95")
+    sides = [_read(a), _read(b)]
+    _check_common(*sides)
     seconds: dict[str, float] = {}
-    left, right = (_measured(side, settings, seconds) for side in given)
-    found = spatial_similarity(
+    left, right = (_measure(side, settings, seconds) for side in sides)
+    similarity = spatial_similarity(
         left.table,
         right.table,
         permutations=permutations,
@@ -54,21 +58,20 @@ def compare(
         confidence=confidence,
         seed=seed,
     )
-    for what in ("statistic", "min_points"):
-        ours, theirs = getattr(left.table, what), getattr(right.table, what)
-        if ours != theirs:
-            note(f"take care: {what} is {ours} in {left.title}, and {theirs} in {right.title}")
+    for setting in ("statistic", "min_points"):
+        value_a, value_b = getattr(left.table, setting), getattr(right.table, setting)
+        if value_a != value_b:
+            note(f"warning: {setting} is {value_a} in {left.title}, but {value_b} in {right.title}")
     if as_json:
-        sides = {"a": _as_dict(left), "b": _as_dict(right)}
-        told = found.to_dict() | sides | {"seed": seed, "seconds": sum(seconds.values()), "version": __version__}
-        print_json(told | {"settings": vars(settings)})
+        content = similarity.to_dict() | {"a": _as_dict(left), "b": _as_dict(right), "settings": vars(settings)}
+        print_json(content | {"seed": seed, "seconds": sum(seconds.values()), "version": __version__})
     else:
-        _print(found, left, right)
+        _print(similarity, left, right)
 
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One of the two: its distances as they were read, or its points until they are measured."""
+    """One of the two spaces: its label distances, or its points as long as these are not measured."""
 
     title: str
     labels: list[str]
@@ -77,7 +80,7 @@ class Side:
 
     @property
     def table(self) -> LabelDistances:
-        """The distances, once they are there."""
+        """The label distances; raises ValueError if they are not measured yet."""
         if self.distances is None:
             raise ValueError("not measured yet")
         return self.distances
@@ -85,53 +88,53 @@ class Side:
 
 def _read(path: Path) -> Side:
     from closerlook.representations.distances import read_distances
-    from closerlook.representations.points import read_points
+    from closerlook.representations.points import load_points
 
     if path.suffix == ".json":
         title, table = read_distances(path)
         return Side(title, [str(label) for label in table.labels], None, table)
-    points = read_points(path)
+    points = load_points(path)
     return Side(points.title, points.labels, points, None)
 
 
 def _check_common(a: Side, b: Side) -> None:
-    """Refuse what cannot be compared before any work."""
+    """Raise InputError if the spaces have too few labels in common."""
     common = set(a.labels) & set(b.labels)
     if len(common) < FEWEST_LABELS:
-        named = f" ({', '.join(sorted(common))})" if common else ""
+        listed = f" ({', '.join(sorted(common))})" if common else ""
         raise InputError(
             f"{a.title} ({len(a.labels)} labels) and {b.title} ({len(b.labels)}) have {len(common)} labels in "
-            f"common{named}; expected at least {FEWEST_LABELS}"
+            f"common{listed}; expected at least {FEWEST_LABELS}"
         )
 
 
-def _measured(side: Side, settings: Settings, seconds: dict[str, float]) -> Side:
+def _measure(side: Side, settings: Settings, seconds: dict[str, float]) -> Side:
     if side.points is None:
         return side
     clustering = find_clusters(side.points, settings, seconds)
     return Side(side.title, side.labels, None, measure_labels(side.points, clustering, settings, seconds))
 
 
-def _print(found: Similarity, a: Side, b: Side) -> None:
+def _print(similarity: Similarity, a: Side, b: Side) -> None:
     from closerlook.cli.console import print_table
 
     separable = {
         True: "both",
-        False: "not both: the paper defines the value for separable spaces only",
+        False: "not both: the paper defines the similarity for separable spaces only",
         None: "unknown",
     }
-    tried = f"{'all ' if found.exact else ''}{found.permutations:,} relabellings"
+    permutations = f"{'all ' if similarity.exact else ''}{similarity.permutations:,} permutations"
     rows = [
         ("A", a.title),
         ("B", b.title),
-        ("Pearson", _with_interval(found.pearson, found.pearson_interval, found.confidence)),
-        ("Spearman", _with_interval(found.spearman, found.spearman_interval, found.confidence)),
-        ("Mantel p", "" if math.isnan(found.p_value) else f"{found.p_value:.4g} ({tried})"),
-        ("labels", f"{found.n_labels}"),
-        ("only in A", ", ".join(map(str, found.excluded_a))),
-        ("only in B", ", ".join(map(str, found.excluded_b))),
-        ("without distances", ", ".join(map(str, found.undefined))),
-        ("linearly separable", separable[found.separable]),
+        ("Pearson", _with_interval(similarity.pearson, similarity.pearson_interval, similarity.confidence)),
+        ("Spearman", _with_interval(similarity.spearman, similarity.spearman_interval, similarity.confidence)),
+        ("Mantel p", "" if math.isnan(similarity.p_value) else f"{similarity.p_value:.4g} ({permutations})"),
+        ("labels", f"{similarity.n_labels}"),
+        ("only in A", ", ".join(map(str, similarity.excluded_a))),
+        ("only in B", ", ".join(map(str, similarity.excluded_b))),
+        ("without distances", ", ".join(map(str, similarity.undefined))),
+        ("linearly separable", separable[similarity.separable]),
         ("settings", f"statistic {a.table.statistic}, min points {a.table.min_points}"),
     ]
     print_table("Spatial similarity", ["", ""], [row for row in rows if row[1]])
@@ -139,12 +142,12 @@ def _print(found: Similarity, a: Side, b: Side) -> None:
 
 def _with_interval(value: float, interval: tuple[float, float], confidence: float) -> str:
     if math.isnan(value):
-        return "undefined: the distances on one side are all the same"
-    within = "" if math.isnan(interval[0]) else f" ({confidence:.0%} interval {interval[0]:.4f} to {interval[1]:.4f})"
-    return f"{value:.4f}{within}"
+        return "undefined: all distances of one space are equal"
+    shown = "" if math.isnan(interval[0]) else f" ({confidence:.0%} interval {interval[0]:.4f} to {interval[1]:.4f})"
+    return f"{value:.4f}{shown}"
 
 
-def _as_dict(side: Side) -> dict[str, Any]:
+def _as_dict(side: Side) -> dict[str, object]:
     table = side.table
     return {
         "title": side.title,

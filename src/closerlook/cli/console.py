@@ -1,4 +1,4 @@
-"""What every command shares: tables and JSON on standard output, notes and progress on standard error."""
+"""Output of all commands: tables and JSON on standard output, notes and progress on standard error."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 QUIET_SECONDS = 10.0
-"""Where standard error is a file, progress is a line this often."""
+"""Seconds between two lines of progress, if standard error is not a terminal."""
 
 
 def print_table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], numbers: Sequence[str] = ()
 ) -> None:
-    """A table on standard output; the columns in `numbers` are aligned on the right."""
+    """Print a table on standard output; the columns in `numbers` are right-aligned."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -32,12 +31,13 @@ def print_table(
     Console(width=width).print(table)
 
 
-def print_json(value: Any) -> None:
-    """One JSON value on standard output; arrays become lists, and NaN becomes null."""
+def print_json(value: object) -> None:
+    """Print one JSON value on standard output; arrays become lists, and NaN becomes null."""
     sys.stdout.write(json.dumps(_plain(value), ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
+    """The value in types that JSON knows."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, dict):
@@ -48,12 +48,12 @@ def _plain(value: Any) -> Any:
 
 
 def note(message: str) -> None:
-    """A line on standard error, beside the results."""
+    """Print a line on standard error."""
     sys.stderr.write(f"{message}\n")
 
 
 def show_notes() -> None:
-    """The package's own log messages sent to standard error, a line each."""
+    """Print log messages of this package on standard error, one line each."""
     log = logging.getLogger("closerlook")
     if not log.handlers:
         handler = logging.StreamHandler(sys.stderr)
@@ -63,21 +63,21 @@ def show_notes() -> None:
 
 
 @contextmanager
-def progress(what: str, after: float = 0.0) -> Iterator[Callable[[int, int], None]]:
-    """A function to call with what is done and what there is in all: a bar with the time left, or lines in a file.
+def progress(name: str, after: float = 0.0) -> Iterator[Callable[[int, int], None]]:
+    """Yield a function to call with the amounts done and in total; it shows a bar, or lines if not on a terminal.
 
-    after: show nothing for this many seconds.
+    name: what is counted. after: show nothing for this many seconds.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _lines(what, after)
+        yield _lines(name, after)
         return
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("left"), TimeRemainingColumn())
+    columns = (TextColumn(name), BarColumn(), MofNCompleteColumn(), TextColumn("left"), TimeRemainingColumn())
     bar = Progress(*columns, console=console, transient=True)
-    task = bar.add_task(what, total=None)
+    task = bar.add_task(name, total=None)
     start = time.monotonic()
 
     def show(done: int, total: int) -> None:
@@ -94,7 +94,7 @@ def progress(what: str, after: float = 0.0) -> Iterator[Callable[[int, int], Non
             bar.stop()
 
 
-def _lines(what: str, after: float) -> Callable[[int, int], None]:
+def _lines(name: str, after: float) -> Callable[[int, int], None]:
     start = time.monotonic()
     due = start + (after or QUIET_SECONDS)
 
@@ -105,13 +105,13 @@ def _lines(what: str, after: float) -> Callable[[int, int], None]:
             due = now + QUIET_SECONDS
             left = (now - start) * (total - done) / done
             known = f", about {left:.0f} s left" if 10 * done >= total else ""  # the first parts are not typical
-            note(f"{what}: {done:,} of {total:,}{known}")
+            note(f"{name}: {done:,} of {total:,}{known}")
 
     return show
 
 
 def bytes_text(size: int) -> str:
-    """A size for people: '34.5 MB'."""
+    """A number of bytes as text: '34.5 MB'."""
     value = float(size)
     for unit in ("B", "kB", "MB", "GB"):
         if value < 1000:

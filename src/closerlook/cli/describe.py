@@ -1,11 +1,11 @@
-"""`closerlook describe`: the whole panel of one space, or of two side by side."""
+"""`closerlook describe`: print all measures of one space, or compare two spaces."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
@@ -29,61 +29,40 @@ if TYPE_CHECKING:
 
 EXAMPLE = "Example: closerlook describe tuned.npz --against original.npz"
 FEWEST_LABELS = 3
-MEANINGS = {
-    "nc1": "spread within labels over spread of their means; 0: collapsed",
-    "cdnv": "variance of two labels over the squared distance of their means; 0: collapsed",
-    "nc2_norm": "how unequal the labels' means are in length; 0: equal",
-    "nc2_angle": "how unequal they are in angle; 0: equal",
-    "nc3": "how far a linear classifier's weights are from the means; 0: the same",
-    "nc4": "how often that classifier says what the nearest mean says; 1: always",
-    "participation_ratio": "columns' worth of directions that the variance is spread over",
-    "two_nn": "intrinsic dimension, by the two nearest neighbours of each row",
-    "iso_score": "1: variance alike in all directions; 0: all in one",
-    "mean_cosine": "of two rows; near 1: all point the same way",
-    "outlier_dimensions": "share of columns whose mean stands out",
-    "logme": "evidence that the labels are linear in the vectors; higher: more",
-    "gdv": "distances within labels against those between; -1: far apart, 0: labels say nothing",
-    "silhouette": "1: rows lie with their own label; 0: between labels; -1: with another",
-    "largest_cluster_share": "of a label's rows in its largest cluster, mean; 1: one cluster each",
-    "n_overlapping_pairs": "pairs of labels that no hyperplane separates",
-    "largest_overlap_share": "rows of the worst pair that have to go until one does, at most",
-    "cover_probability": "that rows of two labels separate by chance; near 1: 'separable' says nothing",
-    "n_over_2d": "rows of two labels over twice the columns; below 1 chance separates most",
-}
-ALIKE = {
-    "cka": "linear, debiased; 1: the same up to a turn, 0: unrelated",
-    "procrustes": "how far one can be turned into the other; 1: wholly",
-    "rsa": "rank correlation of the distances of all pairs of rows",
-    "neighbours": "share of the nearest rows that are the same",
-}
+REGISTERED = {"largest_cluster_share": "mean_largest_cluster_share", "neighbours": "shared_neighbours"}
+"""Names in the registry of measures, where they differ from those of `Panel` and `PointSimilarity`."""
 
 
 def describe(
     file: TrainPoints,
-    against: Annotated[Path | None, Option(help="Another space, of the same kinds, to put beside it.")] = None,
-    shuffles: Annotated[int, Option(min=0, help="Shuffled labellings tried for separability; 0 for none.")] = 0,
+    against: Annotated[
+        Path | None, Option(help="A second space to compare it with, in any of the same formats.")
+    ] = None,
+    shuffles: Annotated[
+        int, Option(min=0, help="Number of label shuffles for the null of separability; 0 for none.")
+    ] = 0,
     permutations: Annotated[
-        int, Option(min=0, help="Relabellings tried for the similarity's p-value; 0 for none.")
+        int, Option(min=0, help="Number of label permutations for the p-value of the similarity; 0 for none.")
     ] = 9999,
-    seed: Annotated[int, Option(min=0, help="Of the shuffles and relabellings.")] = 0,
+    seed: Annotated[int, Option(min=0, help="Seed for shuffles and permutations.")] = 0,
     tau: Tau = 1e-6,
     min_points: MinPoints = 1,
     statistic: Summary = "mean",
     threads: Threads = None,
     as_json: Annotated[bool, Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
-    """Describe a space: how far its labels have collapsed, its dimension, its isotropy, how far labels separate."""
+    """Describe a space: neural collapse, dimension, isotropy, label fit and overlap of labels."""
     from closerlook.cli.console import note, print_json
-    from closerlook.representations.points import read_points
+    from closerlook.representations.points import load_points
 
     settings = Settings(tau, min_points, statistic, threads)
-    spaces = [read_points(path) for path in (file, against) if path is not None]
+    spaces = [load_points(path) for path in (file, against) if path is not None]
     for points in spaces:
         if len(points.labels) < 2:
             raise InputError(f"{points.title} has one label, {points.labels[0]!r}; expected at least two")
     seconds: dict[str, float] = {}
-    sides = [_described(points, settings, shuffles, seed, seconds) for points in spaces]
-    pair = _compared(sides[0], sides[1], settings, permutations, seed, seconds) if against else None
+    sides = [_describe(points, settings, shuffles, seed, seconds) for points in spaces]
+    pair = _compare(sides[0], sides[1], settings, permutations, seed, seconds) if against else None
     if as_json:
         print_json(_as_dict(sides, pair, seconds) | {"settings": vars(settings), "seed": seed, "version": __version__})
     else:
@@ -93,71 +72,86 @@ def describe(
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One space: its points, its clusters, its panel, and what shuffled labels give where that was asked for."""
+    """One space: its points, clusters and panel, and its separability under shuffled labels if requested."""
 
     points: Points
     clustering: Clustering
     panel: Panel
-    chance: Separability | None
+    separability: Separability | None
 
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Two spaces side by side; None for what cannot be compared."""
+    """The comparison of two spaces; None for what cannot be compared."""
 
-    compare_points: PointSimilarity | None
-    similarity: Similarity | None
-
-
-# ---- the work ----
+    points: PointSimilarity | None
+    labels: Similarity | None
 
 
-def _described(points: Points, settings: Settings, shuffles: int, seed: int, seconds: dict[str, float]) -> Side:
+# ---- measuring ----
+
+
+def _describe(points: Points, settings: Settings, shuffles: int, seed: int, seconds: dict[str, float]) -> Side:
     from closerlook.geometry import describe_space, separability
 
-    how: dict[str, Any] = {"tau": settings.tau, "threads": settings.threads}
+    X, y, tau, threads = points.X, points.y, settings.tau, settings.threads
     clustering = find_clusters(points, settings, seconds)
     with stage("panel", f"of {points.title}", seconds) as show:
-        panel = describe_space(points.X, points.y, clustering=clustering, progress=show, **how)
-    chance = None
+        panel = describe_space(X, y, clustering=clustering, tau=tau, threads=threads, progress=show)
+    null = None
     if shuffles:
-        with stage("separability", f"under {shuffles} shuffled labellings", seconds) as show:
-            chance = separability(points.X, points.y, shuffles=shuffles, seed=seed, progress=show, **how)
-    return Side(points, clustering, panel, chance)
+        with stage("separability", f"with {shuffles} shuffles of the labels", seconds) as show:
+            null = separability(X, y, shuffles=shuffles, seed=seed, tau=tau, threads=threads, progress=show)
+    return Side(points, clustering, panel, null)
 
 
-def _compared(a: Side, b: Side, settings: Settings, permutations: int, seed: int, seconds: dict[str, float]) -> Pair:
+def _compare(a: Side, b: Side, settings: Settings, permutations: int, seed: int, seconds: dict[str, float]) -> Pair:
+    return Pair(
+        _compare_points(a.points, b.points, settings, seconds),
+        _compare_labels(a, b, settings, permutations, seed, seconds),
+    )
+
+
+def _compare_points(a: Points, b: Points, settings: Settings, seconds: dict[str, float]) -> PointSimilarity | None:
+    """The similarity point by point; None, with a note, if the rows of the two spaces are not the same examples."""
     from closerlook.cli.console import note
-    from closerlook.geometry import compare_points, spatial_similarity
+    from closerlook.geometry import compare_points
     from closerlook.geometry.point_similarity import NEIGHBOURS
 
-    alike = similarity = None
-    words = a.points.words, b.points.words
-    if len(a.points.y) != len(b.points.y) or (a.points.y != b.points.y).any():
-        note("no alikeness of rows: the two have other rows, or other labels for them")
-    elif None not in words and words[0] != words[1]:
-        note("no alikeness of rows: the words behind the rows of the two are not the same")
-    else:
-        n = len(a.points.y)
-        with stage("alikeness", f"of {n:,} rows in both", seconds):
-            alike = compare_points(a.points.X, b.points.X, k=min(NEIGHBOURS, n - 1), threads=settings.threads)
+    if len(a.y) != len(b.y) or (a.y != b.y).any():
+        note("no point similarity: the two spaces have different rows, or different labels for them")
+        return None
+    if a.words is not None and b.words is not None and a.words != b.words:
+        note("no point similarity: the rows of the two spaces have different words")
+        return None
+    n = len(a.y)
+    with stage("comparing", f"{n:,} points in both spaces", seconds):
+        return compare_points(a.X, b.X, k=min(NEIGHBOURS, n - 1), threads=settings.threads)
+
+
+def _compare_labels(
+    a: Side, b: Side, settings: Settings, permutations: int, seed: int, seconds: dict[str, float]
+) -> Similarity | None:
+    """The spatial similarity; None, with a note, if too few labels can be compared."""
+    from closerlook.cli.console import note
+    from closerlook.geometry import spatial_similarity
+
     common = set(a.points.labels) & set(b.points.labels)
-    if len(common) >= FEWEST_LABELS:
-        tables = [measure_labels(side.points, side.clustering, settings, seconds) for side in (a, b)]
-        known = len(tables[0].measured() & tables[1].measured())
-        if known >= FEWEST_LABELS:
-            similarity = spatial_similarity(*tables, permutations=permutations, seed=seed)
-        else:
-            note(
-                f"no spatial similarity: {known} labels have distances in both, expected at least {FEWEST_LABELS}; "
-                f"clusters of fewer than {settings.min_points} points were left out (--min-points)"
-            )
-    else:
+    if len(common) < FEWEST_LABELS:
         note(f"no spatial similarity: {len(common)} labels in common, expected at least {FEWEST_LABELS}")
-    return Pair(alike, similarity)
+        return None
+    tables = [measure_labels(side.points, side.clustering, settings, seconds) for side in (a, b)]
+    measured = len(tables[0].measured() & tables[1].measured())
+    if measured < FEWEST_LABELS:
+        note(
+            f"no spatial similarity: {measured} labels have distances in both, expected at least {FEWEST_LABELS}; "
+            f"clusters of fewer than {settings.min_points} points were excluded (--min-points)"
+        )
+        return None
+    return spatial_similarity(*tables, permutations=permutations, seed=seed)
 
 
-# ---- what is shown ----
+# ---- printing ----
 
 
 def _print(sides: list[Side], pair: Pair | None) -> None:
@@ -166,39 +160,48 @@ def _print(sides: list[Side], pair: Pair | None) -> None:
     names = ["value"] if pair is None else ["A", "B"]
     title = sides[0].points.title if pair is None else f"A: {sides[0].points.title}; B: {sides[1].points.title}"
     sizes = [f"{side.panel.n:,} × {side.panel.d}" for side in sides]
-    rows = [["points", *sizes, "rows × columns"], ["labels", *(str(side.panel.m) for side in sides), ""]]
+    rows = [["points", *sizes, "points × dimensions"], ["labels", *(str(side.panel.m) for side in sides), ""]]
     panels = [side.panel.flat() for side in sides]
-    rows += [[name, *(_shown(panel[name]) for panel in panels), meaning] for name, meaning in MEANINGS.items()]
-    nulls = [side.chance.separable for side in sides if side.chance is not None]
+    rows += [[name, *(_shown(panel[name]) for panel in panels), meaning(name)] for name in panels[0]]
+    nulls = [side.separability.separable for side in sides if side.separability is not None]
     if nulls:
-        rows.append(["separable_pairs", *(_shown(null.value) for null in nulls), "share of the pairs of labels"])
-        rows.append(["under shuffled labels", *map(_by_chance, nulls), "mean ± deviation; p: as many or more"])
-    print_table(title, ["", *names, "what it says"], rows, numbers=names)
-    if pair is not None and (pair.compare_points or pair.similarity):
-        print_table("A and B", ["", "value", "what it says"], _pair_rows(pair), numbers=["value"])
+        rows.append(["separable_pairs", *(_shown(null.value) for null in nulls), meaning("separable_pairs")])
+        explanation = "mean ± standard deviation; p: share of labellings with at least as many"
+        rows.append(["with shuffled labels", *map(_null_text, nulls), explanation])
+    print_table(title, ["", *names, "meaning"], rows, numbers=names)
+    if pair is not None and (pair.points or pair.labels):
+        print_table("A compared with B", ["", "value", "meaning"], _pair_rows(pair), numbers=["value"])
 
 
-def _by_chance(null: Null) -> str:
+def meaning(name: str) -> str:
+    """The one-line meaning of a value of `Panel` or `PointSimilarity`, from the registry of measures."""
+    from closerlook.study.registry import measure
+
+    return measure(REGISTERED.get(name, name)).meaning
+
+
+def _null_text(null: Null) -> str:
     deviation = "" if math.isnan(null.deviation) else f" ± {null.deviation:.3g}"
     return f"{null.mean:.4g}{deviation}; p {null.p_value:.3g}"
 
 
 def _pair_rows(pair: Pair) -> list[list[str]]:
     rows = []
-    if pair.compare_points is not None:
-        rows += [[name, _shown(getattr(pair.compare_points, name)), meaning] for name, meaning in ALIKE.items()]
-    found = pair.similarity
-    if found is not None:
-        low, high = found.pearson_interval
-        within = "" if math.isnan(low) else f"; {found.confidence:.0%} interval {low:.4f} to {high:.4f}"
-        meaning = f"correlation of the distances of {found.n_labels} labels{within}"
-        rows.append(["spatial similarity", _shown(found.pearson), meaning])
-        rows.append(["Spearman", _shown(found.spearman), "the same of their ranks"])
-        if not math.isnan(found.p_value):
-            tried = f"{'all ' if found.exact else ''}{found.permutations:,} relabellings"
-            chance = f"{found.null_mean:.3g} ± {found.null_deviation:.3g}"
-            rows.append(["Mantel p", _shown(found.p_value), f"{tried} give {chance}"])
-        if found.separable is False:
+    if pair.points is not None:
+        names = ("cka", "procrustes", "rsa", "neighbours")
+        rows += [[name, _shown(getattr(pair.points, name)), meaning(name)] for name in names]
+    similarity = pair.labels
+    if similarity is not None:
+        low, high = similarity.pearson_interval
+        interval = "" if math.isnan(low) else f"; {similarity.confidence:.0%} interval {low:.4f} to {high:.4f}"
+        explanation = f"Pearson correlation of the distances of {similarity.n_labels} labels{interval}"
+        rows.append(["spatial similarity", _shown(similarity.pearson), explanation])
+        rows.append(["Spearman", _shown(similarity.spearman), "Spearman rank correlation of the same distances"])
+        if not math.isnan(similarity.p_value):
+            permutations = f"{'all ' if similarity.exact else ''}{similarity.permutations:,} permutations"
+            null = f"{similarity.null_mean:.3g} ± {similarity.null_deviation:.3g}"
+            rows.append(["Mantel p", _shown(similarity.p_value), f"similarity under {permutations}: {null}"])
+        if similarity.separable is False:
             rows.append(["separable", "not both", "the paper defines the similarity for separable spaces only"])
     return rows
 
@@ -207,24 +210,24 @@ def _shown(value: float) -> str:
     return "undefined" if math.isnan(value) else f"{value:.4g}"
 
 
-def _as_dict(sides: list[Side], pair: Pair | None, seconds: dict[str, float]) -> dict[str, Any]:
-    told: dict[str, Any] = _side_as_dict(sides[0]) | {"seconds": sum(seconds.values()), "seconds_by_stage": seconds}
+def _as_dict(sides: list[Side], pair: Pair | None, seconds: dict[str, float]) -> dict[str, object]:
+    content = _side_as_dict(sides[0]) | {"seconds": sum(seconds.values()), "seconds_by_stage": seconds}
     if pair is None:
-        return told
-    return told | {
+        return content
+    return content | {
         "against": _side_as_dict(sides[1]),
-        "alikeness": None if pair.compare_points is None else pair.compare_points.to_dict(),
-        "similarity": None if pair.similarity is None else pair.similarity.to_dict(),
+        "point_similarity": None if pair.points is None else pair.points.to_dict(),
+        "similarity": None if pair.labels is None else pair.labels.to_dict(),
     }
 
 
-def _side_as_dict(side: Side) -> dict[str, Any]:
+def _side_as_dict(side: Side) -> dict[str, object]:
     provenance = side.points.provenance
     return {
         "title": side.points.title,
         "n_clusters": side.clustering.n_clusters,
         "panel": side.panel.flat(),
         **{name: getattr(side.panel, name) for name in ("n", "d", "m")},
-        "separability": None if side.chance is None else side.chance.to_dict(),
+        "separability": None if side.separability is None else side.separability.to_dict(),
         "provenance": None if provenance is None else provenance.to_dict(),
     }

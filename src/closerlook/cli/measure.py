@@ -1,4 +1,4 @@
-"""What `probe`, `classify` and `compare` share: points read, a space measured stage by stage, saying what is done."""
+"""Shared by `probe`, `classify`, `compare` and `describe`: reading points, and measuring them stage by stage."""
 
 from __future__ import annotations
 
@@ -19,29 +19,33 @@ if TYPE_CHECKING:
 
 STATISTICS = ("mean", "min")
 QUICK_SECONDS = 2.0
-"""A stage that takes no longer than this shows no progress."""
+"""Progress is shown only after a stage has taken this long."""
 
 TrainPoints = Annotated[
     Path,
     Argument(
-        help="X and y in a .npz, with X_test and y_test if there are any; a saved space; a DirectProbe folder, or one "
-        "file of vectors in it."
+        help="A .npz with arrays X and y (optionally X_test and y_test), a saved space, a DirectProbe folder, or one "
+        "file of vectors in such a folder."
     ),
 ]
-TestPoints = Annotated[Path | None, Option(help="Points to predict, in a file or folder of the same kinds.")]
-Tau = Annotated[float, Option(help="Hulls nearer than this many RMS radii meet.")]
+TestPoints = Annotated[Path | None, Option(help="Test points, in a file or folder of any of the same formats.")]
+Tau = Annotated[float, Option(help="Convex hulls overlap if their distance is at most this many RMS radii.")]
 MinPoints = Annotated[
-    int, Option(min=1, help="Leave clusters of fewer points out of the distances (the paper's code: 6).")
+    int, Option(min=1, help="Exclude clusters of fewer points from the distances (6 in the code of the paper).")
 ]
 Summary = Annotated[
-    str, Option("--statistic", help="Of the distances of two labels' clusters: mean (as the paper's code) or min.")
+    str,
+    Option(
+        "--statistic",
+        help="Distance of two labels: mean (as in the code of the paper) or min over their pairs of clusters.",
+    ),
 ]
-Threads = Annotated[int | None, Option(min=1, help="Threads. (default: all cores)")]
+Threads = Annotated[int | None, Option(min=1, help="Number of threads. (default: all cores)")]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How spaces are measured; refused at once where it cannot be done."""
+    """How spaces are measured; checked when created."""
 
     tau: float
     min_points: int
@@ -56,41 +60,41 @@ class Settings:
         check_tau(self.tau)
 
 
-def read_points(file: Path, test: Path | None) -> tuple[Points, Points | None]:
-    """The points in a file, and those to predict: of `test`, or held out with the others, or none."""
+def load_points(file: Path, test: Path | None) -> tuple[Points, Points | None]:
+    """The training points in `file`; and the test points in `test`, else those in `file`, else None."""
     from closerlook.cli.console import note
     from closerlook.representations import points as readers
 
-    points = readers.read_points(file)
+    points = readers.load_points(file)
     if test is None:
         return points, points.test
-    held_out = readers.read_points(test, "test")
-    readers.check_same_columns(points, held_out)
+    test_points = readers.load_points(test, "test")
+    readers.check_same_columns(points, test_points)
     if points.test is not None:
-        note(f"{points.title} has points held out, too; those of --test are predicted")
-    _warn_of_strangers(points, held_out)
-    return points, held_out
+        note(f"{points.title} also has test points; those of --test are used instead")
+    _warn_if_different(points, test_points)
+    return points, test_points
 
 
-def _warn_of_strangers(points: Points, held_out: Points) -> None:
-    """Say where vectors of the same length are of different spaces after all."""
+def _warn_if_different(points: Points, test_points: Points) -> None:
+    """Print a warning if the two sets of vectors do not come from the same encoder, layer, task or pooling."""
     from closerlook.cli.console import note
 
-    if points.provenance is None or held_out.provenance is None:
+    if points.provenance is None or test_points.provenance is None:
         return
-    for what in ("encoder", "weights", "layer", "task", "pool"):
-        ours, theirs = getattr(points.provenance, what), getattr(held_out.provenance, what)
-        if None not in (ours, theirs) and ours != theirs:
-            note(f"take care: {what} is {ours} in {points.title}, and {theirs} in {held_out.title}")
+    for field in ("encoder", "weights", "layer", "task", "pool"):
+        train, test = getattr(points.provenance, field), getattr(test_points.provenance, field)
+        if None not in (train, test) and train != test:
+            note(f"warning: {field} is {train} in {points.title}, but {test} in {test_points.title}")
             return
 
 
-def unseen_labels(points: Points, held_out: Points) -> dict[str, int]:
-    """How many test points have each label that no training point has; said once, since none can be right."""
+def unseen_labels(points: Points, test_points: Points) -> dict[str, int]:
+    """The number of test points of each label that no training point has; a note lists them."""
     from closerlook.cli.console import note
 
     known = set(points.labels)
-    unseen = {label: int((held_out.y == label).sum()) for label in held_out.labels if label not in known}
+    unseen = {label: int((test_points.y == label).sum()) for label in test_points.labels if label not in known}
     if unseen:
         listed = ", ".join(f"{label} ({count})" for label, count in unseen.items())
         note(f"{sum(unseen.values())} test points have labels that no training point has, and count as wrong: {listed}")
@@ -99,7 +103,7 @@ def unseen_labels(points: Points, held_out: Points) -> dict[str, int]:
 
 @contextmanager
 def stage(name: str, what: str, seconds: dict[str, float]) -> Iterator[Callable[[int, int], None]]:
-    """A function for progress while one stage runs; what is done is said before, and its seconds are kept."""
+    """Yield a progress callback for one stage; print its name first, and add its duration to `seconds`."""
     from closerlook.cli.console import note, progress
 
     note(f"{name} {what}")
@@ -110,7 +114,7 @@ def stage(name: str, what: str, seconds: dict[str, float]) -> Iterator[Callable[
 
 
 def find_clusters(points: Points, settings: Settings, seconds: dict[str, float]) -> Clustering:
-    """DirectProbe's clusters of some points."""
+    """The DirectProbe clusters of the points."""
     from closerlook.geometry import cluster
 
     n, d = points.X.shape
@@ -121,12 +125,12 @@ def find_clusters(points: Points, settings: Settings, seconds: dict[str, float])
 def measure_labels(
     points: Points, clustering: Clustering, settings: Settings, seconds: dict[str, float]
 ) -> LabelDistances:
-    """The distances of the labels."""
+    """The distances between the labels."""
     from closerlook.geometry import cluster_distances, label_distances
 
     what = f"between {clustering.n_clusters:,} clusters of {clustering.n_labels} labels"
     with stage("distances", what, seconds) as show:
-        apart = cluster_distances(
+        distances = cluster_distances(
             points.X, clustering, min_points=settings.min_points, threads=settings.threads, progress=show
         )
-        return label_distances(apart, statistic="min" if settings.statistic == "min" else "mean")
+        return label_distances(distances, statistic="min" if settings.statistic == "min" else "mean")

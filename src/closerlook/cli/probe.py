@@ -1,4 +1,4 @@
-"""`closerlook probe`: DirectProbe on any vectors, with every verdict proved."""
+"""`closerlook probe`: run DirectProbe on any labelled vectors, with a proof for every verdict."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from typer import Option
 
@@ -20,8 +20,8 @@ from closerlook.cli.measure import (
     Threads,
     TrainPoints,
     find_clusters,
+    load_points,
     measure_labels,
-    read_points,
     stage,
     unseen_labels,
 )
@@ -43,271 +43,304 @@ def probe(
     tau: Tau = 1e-6,
     min_points: MinPoints = 1,
     statistic: Summary = "mean",
-    distances: Annotated[bool, Option("--distances/--no-distances", help="Measure the distances of labels.")] = True,
+    distances: Annotated[
+        bool, Option("--distances/--no-distances", help="Measure the distances between labels.")
+    ] = True,
     audit: Annotated[
-        bool, Option("--audit", help="Prove the result again, pair by pair; exit code 1 where that fails.")
+        bool, Option("--audit", help="Prove the result again for every pair of clusters; exit code 1 if a proof fails.")
     ] = False,
     threads: Threads = None,
     as_json: Annotated[bool, Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
-    """Find DirectProbe's clusters in any labelled vectors, their distances, and what they predict."""
+    """Find the DirectProbe clusters of labelled vectors, their distances, and their predictions for test points."""
     from closerlook.cli.console import note, print_json
 
     settings = Settings(tau, min_points, statistic, threads)
-    points, held_out = read_points(file, test)
-    findings = _find(points, held_out, settings, distances=distances, prove=audit)
+    points, test_points = load_points(file, test)
+    result = _measure(points, test_points, settings, distances=distances, prove=audit)
     if as_json:
-        print_json(_as_dict(findings))
+        print_json(_as_dict(result))
     else:
-        _print(findings)
-    note(f"done in {sum(findings.seconds.values()):.1f} s")
-    if findings.audit is not None and not findings.audit.clean:
-        problems = findings.audit.problems
+        _print(result)
+    note(f"done in {sum(result.seconds.values()):.1f} s")
+    if result.audit is not None and not result.audit.clean:
+        problems = result.audit.problems
         raise WorkError(f"the audit found {len(problems)} problems, the first: {problems[0]}; please report it")
 
 
 @dataclass(frozen=True, eq=False)
-class Tested:
-    """Predictions of held-out points: how many, how many right, and what the commonest training label gets."""
+class Prediction:
+    """Counts of test points: all, those predicted correctly, and those of the most frequent training label."""
 
     title: str
     n: int
-    right: int
+    correct: int
     majority: int
     majority_label: str
     unseen: dict[str, int]
 
 
 @dataclass(frozen=True, eq=False)
-class Findings:
-    """All that was found, before anything is shown."""
+class ProbeOutcome:
+    """Everything that one call of `closerlook probe` measured."""
 
     points: Points
     settings: Settings
     clustering: Clustering
     distances: LabelDistances | None
-    inside: ClusterExtents | None
-    tested: Tested | None
+    extents: ClusterExtents | None
+    prediction: Prediction | None
     audit: Audit | None
     seconds: dict[str, float] = field(default_factory=dict)
 
 
-# ---- the work ----
+# ---- measuring ----
 
 
-def _find(points: Points, held_out: Points | None, settings: Settings, *, distances: bool, prove: bool) -> Findings:
+def _measure(
+    points: Points, test_points: Points | None, settings: Settings, *, distances: bool, prove: bool
+) -> ProbeOutcome:
     from closerlook.geometry import audit, within_cluster_distances
 
     seconds: dict[str, float] = {}
     clustering = find_clusters(points, settings, seconds)
-    apart = inside = None
+    between = extents = None
     if distances:
-        apart = measure_labels(points, clustering, settings, seconds)
-        with stage("distances", "inside the clusters", seconds):
-            inside = within_cluster_distances(points.X, clustering)
-    tested = None if held_out is None else _predict(points, held_out, clustering, settings, seconds)
-    proved = None
+        between = measure_labels(points, clustering, settings, seconds)
+        with stage("distances", "within the clusters", seconds):
+            extents = within_cluster_distances(points.X, clustering)
+    prediction = None if test_points is None else _predict(points, test_points, clustering, settings, seconds)
+    proof = None
     if prove:
-        with stage("audit", "of every pair of clusters, each by a certificate of its own", seconds) as show:
-            proved = audit(points.X, points.y, clustering, threads=settings.threads, progress=show)
-    return Findings(points, settings, clustering, apart, inside, tested, proved, seconds)
+        with stage("audit", "of every pair of clusters, each with its own proof", seconds) as show:
+            proof = audit(points.X, points.y, clustering, threads=settings.threads, progress=show)
+    return ProbeOutcome(points, settings, clustering, between, extents, prediction, proof, seconds)
 
 
 def _predict(
-    points: Points, held_out: Points, clustering: Clustering, settings: Settings, seconds: dict[str, float]
-) -> Tested:
+    points: Points, test_points: Points, clustering: Clustering, settings: Settings, seconds: dict[str, float]
+) -> Prediction:
     import numpy as np
 
     from closerlook.geometry import nearest_hulls
 
-    n = len(held_out.X)
-    with stage("prediction", f"of {n:,} points: {held_out.title}", seconds) as show:
-        nearest, _ = nearest_hulls(points.X, clustering.members(), held_out.X, threads=settings.threads, progress=show)
+    n = len(test_points.X)
+    with stage("prediction", f"of {n:,} points: {test_points.title}", seconds) as show:
+        nearest, _ = nearest_hulls(
+            points.X, clustering.members(), test_points.X, threads=settings.threads, progress=show
+        )
     predicted = np.array(clustering.cluster_labels, dtype=np.str_)[nearest]
     names, counts = np.unique(points.y, return_counts=True)
-    commonest = str(names[counts.argmax()])
-    unseen = unseen_labels(points, held_out)
-    right, majority = int((predicted == held_out.y).sum()), int((held_out.y == commonest).sum())
-    return Tested(held_out.title, n, right, majority, commonest, unseen)
+    majority_label = str(names[counts.argmax()])
+    unseen = unseen_labels(points, test_points)
+    correct, majority = int((predicted == test_points.y).sum()), int((test_points.y == majority_label).sum())
+    return Prediction(test_points.title, n, correct, majority, majority_label, unseen)
 
 
-# ---- what is shown ----
+# ---- printing ----
 
 
-def _print(findings: Findings) -> None:
+def _print(result: ProbeOutcome) -> None:
     from closerlook.cli.console import print_table
 
-    print_table(findings.points.title, ["", ""], _summary(findings))
+    print_table(result.points.title, ["", ""], _summary(result))
     columns = ["label", "points", "clusters"]
-    if findings.distances is not None:
-        columns += ["nearest label", "distance", "in RMS radii", "inside mean", "inside maximum"]
-    rows = [[_shown(value) for value in one.values()] for one in _labels(findings)]
+    if result.distances is not None:
+        columns += ["nearest label", "distance", "in RMS radii", "mean within", "maximum within"]
+    rows = [[_shown(value) for value in row.values()] for row in _labels(result)]
     print_table("Labels", columns, rows, numbers=[name for name in columns if name not in ("label", "nearest label")])
-    blockers = _blockers(findings)
-    if blockers:
-        pairs = sum(1 for _ in findings.clustering.blocked_pairs())
-        title = (
-            f"What keeps clusters of one label apart: {len(blockers)} of {pairs:,} pairs, the largest clusters first"
-        )
+    merges = _blocked_merges(result)
+    if merges:
+        pairs = sum(1 for _ in result.clustering.blocked_pairs())
+        title = f"Blocked merges: {len(merges)} of {pairs:,} pairs of clusters with the same label, largest first"
+        point = "point" if result.points.words is None else "point: word"
         columns = [
             "label",
             "clusters (points)",
-            "in the way",
-            "rows of the union (weights)" if findings.points.words is None else "rows of the union: words (weights)",
-            "rows in the way (weights)" if findings.points.words is None else "rows in the way: words (weights)",
+            "blocking cluster",
+            f"{point} of the union (weight)",
+            f"{point} of the blocking cluster (weight)",
         ]
-        print_table(title, columns, [_blocker_row(one) for one in blockers])
+        print_table(title, columns, [_merge_row(merge) for merge in merges])
 
 
-def _summary(findings: Findings) -> list[tuple[str, str]]:
-    found, settings = findings.clustering, findings.settings
+def _summary(result: ProbeOutcome) -> list[tuple[str, str]]:
+    """Rows of the first table: name and value."""
+    clustering, settings = result.clustering, result.settings
     rows = [
-        ("points", f"{len(findings.points.X):,} × {findings.points.X.shape[1]}"),
-        ("clusters", f"{found.n_clusters:,}"),
-        ("labels", f"{found.n_labels}"),
-        ("linear", "yes: one cluster for each label" if found.is_separable else "no"),
-        ("conflicts", f"{len(found.conflicts):,} points identical to one of another label"),
-        ("undecided", f"{found.n_undecided:,} verdicts"),
+        ("points", f"{len(result.points.X):,} × {result.points.X.shape[1]}"),
+        ("clusters", f"{clustering.n_clusters:,}"),
+        ("labels", f"{clustering.n_labels}"),
+        ("linearly separable", "yes: one cluster for each label" if clustering.is_separable else "no"),
+        ("conflicts", f"{len(clustering.conflicts):,} points with the same vector as a point of another label"),
+        ("undecided", f"{clustering.n_undecided:,} pairs of clusters"),
     ]
-    if findings.tested is not None:
-        tested = findings.tested
-        share = f"{tested.right / tested.n:.4f} ({tested.right:,} of {tested.n:,})"
-        rows.append(("test accuracy", f"{share}; always {tested.majority_label}: {tested.majority / tested.n:.4f}"))
-    if findings.audit is not None:
-        audit = findings.audit
-        state = "clean" if audit.clean else f"{len(audit.problems)} PROBLEMS"
-        counts = f"{audit.apart:,} apart, {audit.conflicting:,} in conflict, {audit.blocked:,} blocked"
-        rows.append(("audit", f"{state}: pairs {counts}"))
-    rows.append(("RMS radius", f"{found.radius:.6g}"))
-    rows.append(("settings", f"tau {found.tau:g}, min points {settings.min_points}, statistic {settings.statistic}"))
-    if findings.distances is not None and findings.distances.excluded:
-        listed = ", ".join(f"{count} of {label}" for label, count in findings.distances.excluded.items())
-        rows.append(("left out", f"clusters of fewer than {settings.min_points} points: {listed}"))
-    rows.append(("seconds", ", ".join(f"{name} {value:.2f}" for name, value in findings.seconds.items())))
+    if result.prediction is not None:
+        test = result.prediction
+        accuracy = f"{test.correct / test.n:.4f} ({test.correct:,} of {test.n:,})"
+        majority = f"majority label {test.majority_label}: {test.majority / test.n:.4f}"
+        rows.append(("test accuracy", f"{accuracy}; {majority}"))
+    if result.audit is not None:
+        audit = result.audit
+        state = "no problems" if audit.clean else f"{len(audit.problems)} PROBLEMS"
+        counts = f"{audit.separable:,} separable, {audit.conflicting:,} in conflict, {audit.blocked:,} blocked merges"
+        rows.append(("audit", f"{state}; pairs of clusters: {counts}"))
+    rows.append(("RMS radius", f"{clustering.radius:.6g}"))
+    options = f"tau {clustering.tau:g}, min points {settings.min_points}, statistic {settings.statistic}"
+    rows.append(("settings", options))
+    if result.distances is not None and result.distances.excluded:
+        listed = ", ".join(f"{count} of {label}" for label, count in result.distances.excluded.items())
+        rows.append(("excluded", f"clusters of fewer than {settings.min_points} points: {listed}"))
+    rows.append(("seconds", ", ".join(f"{name} {value:.2f}" for name, value in result.seconds.items())))
     return rows
 
 
-def _labels(findings: Findings) -> list[dict[str, object]]:
-    """What there is to say of each label: its numbers, its nearest neighbour, its clusters inside."""
-    found, sizes, codes = findings.clustering, findings.clustering.sizes, findings.clustering.cluster_codes
-    nearest = findings.distances.nearest() if findings.distances is not None else []
+def _labels(result: ProbeOutcome) -> list[dict[str, object]]:
+    """A row for each label: its points and clusters, its nearest label, and distances within its clusters."""
+    clustering, sizes, codes = result.clustering, result.clustering.sizes, result.clustering.cluster_codes
+    nearest = result.distances.nearest() if result.distances is not None else []
     rows: list[dict[str, object]] = []
-    for code, label in enumerate(found.labels):
+    for code, label in enumerate(clustering.labels):
         own = codes == code
         row: dict[str, object] = {"label": label, "points": int(sizes[own].sum()), "clusters": int(own.sum())}
-        if findings.distances is not None and findings.inside is not None:
+        if result.distances is not None and result.extents is not None:
             _, other, distance = nearest[code]
             pairs = sizes[own] * (sizes[own] - 1)
-            total = float((findings.inside.mean[own] * pairs).sum())
+            total = float((result.extents.mean[own] * pairs).sum())
             row |= {
                 "nearest": other,
                 "distance": distance,
-                "relative": distance / found.radius if found.radius > 0 else 0.0 * distance,
-                "inside_mean": total / max(int(pairs.sum()), 1),
-                "inside_maximum": float(findings.inside.maximum[own].max()),
+                "relative": distance / clustering.radius if clustering.radius > 0 else 0.0 * distance,
+                "within_mean": total / max(int(pairs.sum()), 1),
+                "within_maximum": float(result.extents.maximum[own].max()),
             }
         rows.append(row)
     return rows
 
 
-def _telling_blockers(clustering: Clustering) -> list[BlockedMerge]:
-    """Why the largest clusters of a label stay apart: pairs by the size of the smaller one."""
+class MergeRow(TypedDict):
+    """A blocked merge as plain values. Rows are sorted by falling weight; their words are None if unknown."""
+
+    label: str
+    clusters: list[int]
+    sizes: list[int]
+    blocking_cluster: int
+    blocking_label: str
+    blocking_size: int
+    rows: list[int]
+    words: list[str] | None
+    weights: list[float]
+    blocking_rows: list[int]
+    blocking_words: list[str] | None
+    blocking_weights: list[float]
+    decided: bool
+
+
+def _largest_blocked_merges(clustering: Clustering) -> list[BlockedMerge]:
+    """The blocked merges of the largest pairs of clusters; the smaller cluster of a pair decides."""
     sizes = clustering.sizes.tolist()
     pairs: list[tuple[int, int]] = []
     for code in range(clustering.n_labels):
         own = (clustering.cluster_codes == code).nonzero()[0].tolist()
-        pairs += combinations(sorted(heapq.nsmallest(SHOWN_PAIRS, own, key=lambda one: (-sizes[one], one))), 2)
-    largest = heapq.nsmallest(
-        SHOWN_PAIRS, pairs, key=lambda pair: (-min(sizes[one] for one in pair), -sum(sizes[one] for one in pair), pair)
-    )
-    return [clustering.blocked_merge(*pair) for pair in largest]
+        largest = heapq.nsmallest(SHOWN_PAIRS, own, key=lambda number: (-sizes[number], number))
+        pairs += combinations(sorted(largest), 2)
+
+    def order(pair: tuple[int, int]) -> tuple[int, int, tuple[int, int]]:
+        first, second = (sizes[number] for number in pair)
+        return -min(first, second), -(first + second), pair
+
+    return [clustering.blocked_merge(*pair) for pair in heapq.nsmallest(SHOWN_PAIRS, pairs, key=order)]
 
 
-def _blockers(findings: Findings) -> list[dict[str, Any]]:
-    found, words = findings.clustering, findings.points.words
-    return [_blocked(found, one, words) for one in _telling_blockers(found)]
+def _blocked_merges(result: ProbeOutcome) -> list[MergeRow]:
+    clustering, words = result.clustering, result.points.words
+    return [_as_row(clustering, merge, words) for merge in _largest_blocked_merges(clustering)]
 
 
-def _blocked(clustering: Clustering, blocker: BlockedMerge, words: Sequence[str] | None) -> dict[str, Any]:
-    """A blocker as plain values, rows by falling weight, with their words where these are known."""
+def _as_row(clustering: Clustering, merge: BlockedMerge, words: Sequence[str] | None) -> MergeRow:
     sizes, labels = clustering.sizes, clustering.cluster_labels
-    clusters = [blocker.first, blocker.second]
-    own, theirs = (-blocker.weights).argsort(kind="stable"), (-blocker.blocking_weights).argsort(kind="stable")
-    rows, their_rows = blocker.rows[own].tolist(), blocker.blocking_rows[theirs].tolist()
+    clusters = [merge.first, merge.second]
+    order, blocking_order = (
+        (-merge.weights).argsort(kind="stable"),
+        (-merge.blocking_weights).argsort(kind="stable"),
+    )
+    rows, blocking_rows = merge.rows[order].tolist(), merge.blocking_rows[blocking_order].tolist()
     return {
-        "label": labels[blocker.first],
+        "label": str(labels[merge.first]),
         "clusters": clusters,
         "sizes": sizes[clusters].tolist(),
-        "blocker": blocker.blocking,
-        "blocker_label": labels[blocker.blocking],
-        "blocker_size": int(sizes[blocker.blocking]),
+        "blocking_cluster": merge.blocking,
+        "blocking_label": str(labels[merge.blocking]),
+        "blocking_size": int(sizes[merge.blocking]),
         "rows": rows,
         "words": None if words is None else [words[row] for row in rows],
-        "weights": blocker.weights[own].tolist(),
-        "blocker_rows": their_rows,
-        "blocker_words": None if words is None else [words[row] for row in their_rows],
-        "blocker_weights": blocker.blocking_weights[theirs].tolist(),
-        "decided": blocker.decided,
+        "weights": merge.weights[order].tolist(),
+        "blocking_rows": blocking_rows,
+        "blocking_words": None if words is None else [words[row] for row in blocking_rows],
+        "blocking_weights": merge.blocking_weights[blocking_order].tolist(),
+        "decided": merge.decided,
     }
 
 
-def _as_dict(findings: Findings) -> dict[str, object]:
+def _as_dict(result: ProbeOutcome) -> dict[str, object]:
     from closerlook.representations.distances import KEY, to_dict
 
-    found, points, tested = findings.clustering, findings.points, findings.tested
-    distances, inside, audit = findings.distances, findings.inside, findings.audit
+    clustering, points, test = result.clustering, result.points, result.prediction
+    distances, extents, audit = result.distances, result.extents, result.audit
+    minimum = None if distances is None else dict(zip(clustering.labels, distances.minimum(), strict=True))
     return {
         "title": points.title,
         "n": len(points.X),
         "d": points.X.shape[1],
-        "n_clusters": found.n_clusters,
-        "n_labels": found.n_labels,
-        "is_separable": found.is_separable,
-        "n_conflicts": len(found.conflicts),
-        "n_undecided": found.n_undecided,
-        "seconds": sum(findings.seconds.values()),
-        "seconds_by_stage": findings.seconds,
-        "tau": found.tau,
-        "radius": found.radius,
-        "labels": found.labels,
-        "by_label": _labels(findings),
-        "cluster_labels": found.cluster_labels,
-        "cluster_sizes": found.sizes,
-        "assignments": found.assignments,
-        "conflicts": found.conflicts,
-        "blockers": _blockers(findings),
+        "n_clusters": clustering.n_clusters,
+        "n_labels": clustering.n_labels,
+        "is_separable": clustering.is_separable,
+        "n_conflicts": len(clustering.conflicts),
+        "n_undecided": clustering.n_undecided,
+        "seconds": sum(result.seconds.values()),
+        "seconds_by_stage": result.seconds,
+        "tau": clustering.tau,
+        "radius": clustering.radius,
+        "labels": clustering.labels,
+        "by_label": _labels(result),
+        "cluster_labels": clustering.cluster_labels,
+        "cluster_sizes": clustering.sizes,
+        "assignments": clustering.assignments,
+        "conflicts": clustering.conflicts,
+        "blocked_merges": _blocked_merges(result),
         KEY: None if distances is None else to_dict(distances),
-        "minimum_distances": None if distances is None else dict(zip(found.labels, distances.minimum(), strict=True)),
-        "inside": None if inside is None else {"mean": inside.mean, "maximum": inside.maximum},
-        "test_accuracy": None if tested is None else tested.right / tested.n,
-        "majority_accuracy": None if tested is None else tested.majority / tested.n,
-        "n_test": None if tested is None else tested.n,
-        "test": None if tested is None else vars(tested),
+        "minimum_distances": minimum,
+        "within_clusters": None if extents is None else {"mean": extents.mean, "maximum": extents.maximum},
+        "test_accuracy": None if test is None else test.correct / test.n,
+        "majority_accuracy": None if test is None else test.majority / test.n,
+        "n_test": None if test is None else test.n,
+        "test": None if test is None else vars(test),
         "audit": None if audit is None else {"clean": audit.clean} | vars(audit),
-        "settings": vars(findings.settings),
+        "settings": vars(result.settings),
         "provenance": None if points.provenance is None else points.provenance.to_dict(),
         "version": __version__,
     }
 
 
-def _blocker_row(one: dict[str, Any]) -> list[str]:
-    pair = " and ".join(f"{number} ({size:,})" for number, size in zip(one["clusters"], one["sizes"], strict=True))
-    in_the_way = f"{one['blocker_label']}: cluster {one['blocker']} ({one['blocker_size']:,})"
-    if not one["decided"]:
-        return [one["label"], pair, in_the_way, "undecided", "undecided"]
+def _merge_row(merge: MergeRow) -> list[str]:
+    """The cells of a blocked merge in the printed table."""
+    pair = " and ".join(f"{number} ({size:,})" for number, size in zip(merge["clusters"], merge["sizes"], strict=True))
+    blocking = f"{merge['blocking_label']}: cluster {merge['blocking_cluster']} ({merge['blocking_size']:,})"
+    if not merge["decided"]:
+        return [merge["label"], pair, blocking, "undecided", "undecided"]
     return [
-        one["label"],
+        merge["label"],
         pair,
-        in_the_way,
-        _weighted(one["rows"], one["weights"], one["words"]),
-        _weighted(one["blocker_rows"], one["blocker_weights"], one["blocker_words"]),
+        blocking,
+        _weighted(merge["rows"], merge["weights"], merge["words"]),
+        _weighted(merge["blocking_rows"], merge["blocking_weights"], merge["blocking_words"]),
     ]
 
 
 def _weighted(rows: list[int], weights: list[float], words: list[str] | None) -> str:
     """The rows with the largest weights: '12: bank (0.53), 88: river (0.31), 4: bank (0.10), 7 more'."""
-    named = [str(row) for row in rows] if words is None else [f"{row}: {words[at]}" for at, row in enumerate(rows)]
-    shown = [f"{name} ({weight:.2f})" for name, weight in zip(named[:SHOWN_ROWS], weights[:SHOWN_ROWS], strict=True)]
+    names = [str(row) for row in rows] if words is None else [f"{row}: {words[at]}" for at, row in enumerate(rows)]
+    shown = [f"{name} ({weight:.2f})" for name, weight in zip(names[:SHOWN_ROWS], weights[:SHOWN_ROWS], strict=True)]
     return ", ".join(shown + [f"{len(rows) - SHOWN_ROWS} more"] * (len(rows) > SHOWN_ROWS))
 
 

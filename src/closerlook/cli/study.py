@@ -1,4 +1,4 @@
-"""`closerlook study`: a whole plan carried out, resumable, on one machine or a cluster."""
+"""`closerlook study`: run a plan, on one machine or a cluster; an interrupted study can be continued."""
 
 from __future__ import annotations
 
@@ -28,36 +28,37 @@ BAR_SECONDS = 0.25
 
 def study(
     plan: Annotated[
-        str, Argument(help="A plan in YAML, or a preset: default (embedded), paper, paper-small (with --encoder).")
+        str, Argument(help="A YAML file with a plan, or a preset: default, paper, paper-small (needs --encoder).")
     ] = "default",
-    out: Annotated[Path, Option(help="Folder for the results; the same folder goes on where it stopped.")] = Path(
-        "study"
-    ),
+    out: Annotated[
+        Path, Option(help="Folder for the results; a study in the same folder continues where it stopped.")
+    ] = Path("study"),
     encoder: Annotated[
-        list[str] | None, Option("--encoder", "-e", help="In place of the plan's encoders; may be repeated.")
+        list[str] | None,
+        Option("--encoder", "-e", help="Use this encoder instead of those in the plan; may be repeated."),
     ] = None,
     task: Annotated[
-        list[str] | None, Option("--task", "-t", help="In place of the plan's tasks, spelt as there; may be repeated.")
+        list[str] | None, Option("--task", "-t", help="Use this task instead of those in the plan; may be repeated.")
     ] = None,
     data: Data = None,
-    store: Annotated[Path | None, Option(help="Where vectors are kept. (default: OUT/store)")] = None,
-    device: Annotated[str | None, Option(help="auto (CUDA, else MPS, else CPU), cuda, mps, cpu.")] = None,
+    store: Annotated[Path | None, Option(help="Folder of the store of vectors. (default: OUT/store)")] = None,
+    device: Annotated[str | None, Option(help="Device: auto (CUDA, else MPS, else CPU), cuda, mps, cpu.")] = None,
     engine: Annotated[
-        str | None, Option(help="here, processes or dask. (default: processes, one for each core)")
+        str | None, Option(help="Engine that runs the cells: here, processes or dask. (default: processes)")
     ] = None,
     workers: Annotated[
-        int | None, Option(min=1, help="Cells worked on at a time. (default: one for each core)")
+        int | None, Option(min=1, help="Number of cells that run at the same time. (default: number of cores)")
     ] = None,
     scheduler: Annotated[str | None, Option(help="Address of a Dask scheduler, such as tcp://host:8786.")] = None,
     dry_run: Annotated[
-        bool, Option("--dry-run", help="Say what would be done and what it may cost; do nothing.")
+        bool, Option("--dry-run", help="Only list the cells and estimate their time, memory and disk space.")
     ] = False,
     report: Annotated[
-        bool, Option("--report/--no-report", help="End with the page of the study and its figures.")
+        bool, Option("--report/--no-report", help="Write the report page and its figures at the end.")
     ] = True,
     as_json: Annotated[bool, Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
-    """Fine-tune, extract and measure everything in a plan; what is finished already is not done again."""
+    """Run a plan: fine-tune, extract and measure. Finished cells are not computed again."""
     from closerlook.cli.console import note, print_json
     from closerlook.study.engines import choose_engine
     from closerlook.study.results import study_in
@@ -65,17 +66,17 @@ def study(
 
     choose_engine(engine, workers, scheduler)
     changes = {"encoders": encoder, "tasks": task, "data": None if data is None else str(data), "device": device}
-    opened = resolve_study(plan, out, store, **changes)
+    resolved = resolve_study(plan, out, store, **changes)
     if dry_run:
-        _forecast(opened, out, as_json=as_json)
+        _forecast(resolved, out, as_json=as_json)
         return
-    asked = opened.plan
-    note(f"study {asked.name}: {', '.join(asked.encoders)} × {', '.join(asked.tasks)}, into {out}")
-    before = study_in(out)
-    if before not in (None, asked.name):
-        note(f"the table and page of study {before} there are replaced; its cells stay, and its plan brings them back")
+    requested = resolved.plan
+    note(f"study {requested.name}: {', '.join(requested.encoders)} × {', '.join(requested.tasks)}, into {out}")
+    previous = study_in(out)
+    if previous not in (None, requested.name):
+        note(f"the table and page of study {previous} in this folder are replaced; its cells are kept for its own plan")
     with watching() as watch:
-        done = execute_study(opened, out, engine=engine, workers=workers, scheduler=scheduler, watch=watch)
+        done = execute_study(resolved, out, engine=engine, workers=workers, scheduler=scheduler, watch=watch)
     page = _report(done.out) if report else None
     if as_json:
         print_json(_as_dict(done) | {"report": page})
@@ -87,60 +88,62 @@ def study(
         failed, blocked = len(done.state.failed), done.state.blocked
         first = next(iter(done.state.failed.values()))
         raise WorkError(
-            f"{failed} of {done.state.total} cells failed, and {blocked} wait for them; the first: {first}; see "
-            f"{out / 'failed'}, and run the same command to try them again"
+            f"{failed} of {done.state.total} cells failed, and {blocked} depend on them; first failure: {first}; see "
+            f"{out / 'failed'}, and run the same command again to retry them"
         )
 
 
-# ---- before ----
+# ---- dry run ----
 
 
-def _forecast(opened: ResolvedPlan, out: Path, *, as_json: bool) -> None:
-    """What would be done."""
+def _forecast(resolved: ResolvedPlan, out: Path, *, as_json: bool) -> None:
+    """Print the cells of a plan and their estimated costs."""
     from closerlook.cli.console import bytes_text, print_json, print_table
     from closerlook.study.engines import cores
     from closerlook.study.study import forecast
 
-    kinds = forecast(opened, out)
-    hours = sum(kind.seconds for kind in kinds)
+    kinds = forecast(resolved, out)
+    core_seconds = sum(kind.seconds for kind in kinds)
     if as_json:
-        print_json({"kinds": [vars(kind) for kind in kinds], "core_seconds": hours, "plan": opened.plan.to_dict()})
+        print_json(
+            {"kinds": [vars(kind) for kind in kinds], "core_seconds": core_seconds, "plan": resolved.plan.to_dict()}
+        )
         return
-    _settings(opened)
+    _settings(resolved)
     print_table(
         "cells",
-        ["kind", "cells", "done", "time on one core", "memory of one", "disk"],
+        ["kind", "cells", "done", "time on one core", "memory of a cell", "disk"],
         [
             [kind.kind, kind.cells, kind.done, span(kind.seconds), bytes_text(kind.memory), bytes_text(kind.disk)]
             for kind in kinds
         ],
-        ["cells", "done", "time on one core", "memory of one", "disk"],
+        ["cells", "done", "time on one core", "memory of a cell", "disk"],
     )
     print_table(
         "",
-        ["in all", "time on one core", f"on the {cores()} cores here", "disk"],
+        ["total cells", "time on one core", f"time on {cores()} cores", "disk"],
         [
             [
                 sum(kind.cells for kind in kinds),
-                span(hours),
-                span(hours / cores()),
+                span(core_seconds),
+                span(core_seconds / cores()),
                 bytes_text(sum(kind.disk for kind in kinds)),
             ]
         ],
     )
 
 
-def _settings(opened: ResolvedPlan) -> None:
-    """How encoders are tuned, and what is measured."""
+def _settings(resolved: ResolvedPlan) -> None:
+    """Print the settings of fine-tuning and of the other entries of a plan."""
     from closerlook.cli.console import print_table
 
-    plan = opened.plan
+    plan = resolved.plan
     print_table(
         "fine-tuning",
-        ["encoder", "task", "epochs", "learning rate", "batch", "snapshots", "probed"],
+        ["encoder", "task", "epochs", "learning rate", "batch", "snapshots", "probed tasks"],
         [
             [e, t, s.epochs, s.learning_rate, s.batch_size, s.snapshots, ", ".join(plan.probed(t))]
-            for (e, t), s in opened.settings.items()
+            for (e, t), s in resolved.settings.items()
         ],
     )
     rest = plan.to_dict()
@@ -149,13 +152,13 @@ def _settings(opened: ResolvedPlan) -> None:
 
 
 def span(seconds: float) -> str:
-    """A time for people: '12 s', '3 min', '2.5 h'."""
+    """A duration as text: '12 s', '3 min', '2.5 h'."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-# ---- meanwhile ----
+# ---- progress ----
 
 
 class watching:  # noqa: N801 - a context manager, used like a function
@@ -209,7 +212,7 @@ def _told(state: StudyState) -> str:
 
 
 def _memory() -> int:
-    """What this process and its workers hold."""
+    """Memory of this process and its workers, in bytes."""
     import psutil
 
     here = psutil.Process()
@@ -222,19 +225,19 @@ def _memory() -> int:
     return total
 
 
-# ---- after ----
+# ---- results ----
 
 
 def _report(folder: Path) -> str | None:
-    """The path of the study's page; where it cannot be made, a line says why, and the results stay what they are."""
+    """The path of the report page; None, with a note, if it cannot be written."""
     from closerlook.cli.console import note
     from closerlook.report import write_report
 
     try:
         return str(write_report(folder))
-    except Exception as error:  # whatever it is, the study is done
+    except Exception as error:  # the results are complete all the same
         why = " ".join(str(error).split())
-        note(f"the page could not be made ({type(error).__name__}: {why}); closerlook report {folder} tries again")
+        note(f"the page could not be written ({type(error).__name__}: {why}); retry with closerlook report {folder}")
         return None
 
 
@@ -257,34 +260,43 @@ def _print(done: CompletedStudy) -> None:
     table = load_results(done.out)
     if len(table):
         print_table(
-            "the last layer, before → after (similarity: of train and test)", COLUMNS, _rows(table), COLUMNS[2:]
+            "Last layer, before → after fine-tuning (similarity: of train and test)", COLUMNS, _rows(table), COLUMNS[2:]
         )
     state = done.state
     note(
-        f"{len(state.done)} of {state.total} cells are there, {state.computed} of them new; "
+        f"{len(state.done)} of {state.total} cells are finished, {state.computed} of them new; "
         f"{len(table):,} measurements in {done.table} and .csv; {span(done.seconds)}"
     )
 
 
-COLUMNS = ["encoder", "task", "labels", "clusters", "linear", "mean minimum distance", "accuracy", "similarity"]
+COLUMNS = [
+    "encoder",
+    "task",
+    "labels",
+    "clusters",
+    "linearly separable",
+    "mean minimum distance",
+    "accuracy",
+    "similarity",
+]
 
 
 def _rows(table: pd.DataFrame) -> list[list[object]]:
-    """A line for each encoder and task: the start and, where it was tuned, the end."""
+    """A row for each encoder and task: values before and, if it was fine-tuned, after."""
     from closerlook.study.summary import summarise
 
     return [
         [
-            one.encoder,
-            one.task,
-            one.labels,
-            _arrow(one.n_clusters, "{:.0f}"),
-            _arrow(tuple("yes" if value == 1 else "no" for value in one.is_separable if value is not None), "{}"),
-            _arrow(one.mean_minimum_distance, "{:.3f}"),
-            _arrow(one.accuracy, "{:.3f}"),
-            _arrow(one.similarity, "{:.2f}"),
+            row.encoder,
+            row.task,
+            row.labels,
+            _arrow(row.n_clusters, "{:.0f}"),
+            _arrow(tuple("yes" if value == 1 else "no" for value in row.is_separable if value is not None), "{}"),
+            _arrow(row.mean_minimum_distance, "{:.3f}"),
+            _arrow(row.accuracy, "{:.3f}"),
+            _arrow(row.similarity, "{:.2f}"),
         ]
-        for one in summarise(table)
+        for row in summarise(table)
     ]
 
 

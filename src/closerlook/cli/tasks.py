@@ -1,4 +1,4 @@
-"""`closerlook tasks`: what is in the catalogue, and whether its data is here."""
+"""`closerlook tasks`: list the tasks of the catalogue, and whether their data is present."""
 
 from __future__ import annotations
 
@@ -14,36 +14,38 @@ EXAMPLE = "Example: closerlook tasks --data ./data; closerlook tasks pos"
 
 
 def tasks(
-    name: Annotated[str | None, Argument(help="Show one task whole: files expected, licence, citation.")] = None,
+    name: Annotated[
+        str | None, Argument(help="Show all details of one task: expected files, licence, citation.")
+    ] = None,
     data: Annotated[
         Path | None, Option(help="Folder with the corpora.", envvar="CLOSERLOOK_DATA", show_envvar=True)
     ] = None,
     as_json: Annotated[bool, Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """List the tasks known by name, and say which are present."""
+    """List the named tasks and whether their data is present."""
     from closerlook.cli.console import note, print_json, print_table
     from closerlook.tasks.catalogue import find_task, list_tasks
 
     entries = (find_task(name),) if name else list_tasks()
-    described = [_described(entry, data) for entry in entries]
+    details = [_details(entry, data) for entry in entries]
     if as_json:
-        print_json(described)
+        print_json(details)
     elif name:
-        print_table("", ["", ""], [(key, _plain(value)) for key, value in described[0].items()])
+        print_table("", ["", ""], [(key, _plain(value)) for key, value in details[0].items()])
     else:
-        columns = ["name", "unit", "labels", "train", "test", "present", "what", "source", "licence"]
-        rows = [[_plain(one[column]) for column in columns] for one in described]
+        columns = ["name", "unit", "labels", "train", "test", "present", "title", "source", "licence"]
+        rows = [[_plain(task[column]) for column in columns] for task in details]
         print_table("", columns, rows, numbers=("labels", "train", "test"))
-        if not all(one["present"] for one in described):
-            note("get missing ones with `closerlook data get NAME --data DIR`, or name their folder with --data")
+        if not all(task["present"] for task in details):
+            note("download missing data with `closerlook data get NAME --data DIR`, or pass its folder with --data")
 
 
-def _described(entry: Entry, data: Path | None) -> dict[str, object]:
+def _details(entry: Entry, data: Path | None) -> dict[str, object]:
     from closerlook.tasks.catalogue import is_present
 
     return {
         "name": entry.name,
-        "what": entry.title,
+        "title": entry.title,
         "unit": entry.unit,
         "labels": entry.labels,
         "train": entry.train,
@@ -58,6 +60,7 @@ def _described(entry: Entry, data: Path | None) -> dict[str, object]:
 
 
 def _plain(value: object) -> object:
+    """A value as a cell of the printed table."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):

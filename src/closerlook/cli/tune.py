@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from closerlook.cli.options import HOW, AllowPickle, Data, EncoderName, StoreFolder, TrustRemoteCode, Window
+from closerlook.cli.options import (
+    HOW,
+    AllowPickle,
+    Data,
+    EncoderName,
+    StoreFolder,
+    TrustRemoteCode,
+    Window,
+    split_names,
+)
 from closerlook.errors import InputError
 
 if TYPE_CHECKING:
@@ -69,7 +78,7 @@ def tune(
     snapshots: Annotated[
         str,
         Option(
-            help="log (0, 1, 2, 4 …), epoch, every:K, a number, or steps such as 0,10,100; always with first and last.",
+            help="log (steps 0, 1, 2, 4 …), epoch, every:K, a number of snapshots, or steps such as 0,10,100.",
             rich_help_panel=STORING,
         ),
     ] = "log",
@@ -77,8 +86,9 @@ def tune(
         list[str] | None,
         Option(help="Task whose vectors are stored; may be repeated. (default: --task)", rich_help_panel=STORING),
     ] = None,
-    split: Annotated[
-        list[str] | None, Option(help="Split to store; may be repeated. (default: all)", rich_help_panel=STORING)
+    splits: Annotated[
+        list[str] | None,
+        Option("--splits", "--split", help="all, or names such as train,test. (default: all)", rich_help_panel=STORING),
     ] = None,
     layers: Annotated[
         str,
@@ -94,7 +104,7 @@ def tune(
     pool: Annotated[
         str,
         Option(
-            help="mean, first or last subword; cls or mean for sentences. auto: mean, cls for sentences.",
+            help="Vector of a word: mean, first or last subword; of a sentence: cls or mean. auto: mean, or cls.",
             rich_help_panel=STORING,
         ),
     ] = "auto",
@@ -133,7 +143,7 @@ def tune(
         pool=pool,
         snapshots=snapshots,
         probe=probe or None,
-        splits="all" if not split or "all" in split else split,
+        splits=split_names(splits, "all"),
         layers=layers,
         snapshot_layers=snapshot_layers,
         window=window,

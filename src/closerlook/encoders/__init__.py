@@ -1,1 +1,1 @@
-"""Who is asked: encoders from the hub, a folder or chance, and words aligned with their subwords."""
+"""Encoders: pretrained, fine-tuned or randomly initialised models, and the alignment of words with subwords."""

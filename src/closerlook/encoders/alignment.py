@@ -1,8 +1,8 @@
-"""Words and spans -> subwords -> one vector each; the same differentiable code serves extraction and fine-tuning.
+"""Align words with subwords, and pool the hidden states of subwords; used for extraction and for fine-tuning.
 
-A text of words is joined by single spaces and tokenized as running text, as the encoder met it in pretraining, and
-each word takes the subwords whose characters overlap its own. That one rule serves word-piece, byte-level and
-SentencePiece tokenizers alike; feeding words one by one would drop the leading space that byte-level ones need.
+The words of a text are joined by single spaces and tokenized as running text, as in pretraining; each word gets the
+subwords whose characters overlap its own. This rule works for word-piece, byte-level and SentencePiece tokenizers.
+Tokenizing word by word would drop the leading space that byte-level tokenizers need. Pooling is differentiable.
 """
 
 from __future__ import annotations
@@ -10,12 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch.nn.functional import embedding_bag
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding, Tokenizer
+    from transformers import PreTrainedTokenizerFast
 
 Pool = Literal["mean", "first", "last", "cls"]
 Text = str | tuple[str, ...]
@@ -23,15 +27,15 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Aligned:
-    """Tokenized texts, and where each word's subwords are in them.
+class Alignment:
+    """Tokenized texts, and the subwords of each word in them.
 
-    windows: token ids of each model input, special tokens included; a text longer than the window has several.
-    window_text: (windows,) the text each window belongs to.
-    cls: (windows,) column of the classification token, -1 where there is none.
-    token_window, token_column: (tokens,) where each subword's vector stands.
-    text_tokens, text_words: (texts + 1,) first subword and first word of each text.
-    word_first, word_stop: (words,) the range of subwords of each word; empty if the tokenizer made none of it.
+    windows: the token ids of each model input, with special tokens; a text longer than the window has several.
+    window_text: (windows,) the number of the text that each window belongs to.
+    cls: (windows,) the column of the classification token, -1 if there is none.
+    token_window, token_column: (tokens,) the window and the column of each subword.
+    text_tokens, text_words: (texts + 1,) the first subword and the first word of each text.
+    word_first, word_stop: (words,) the range of subwords of each word; empty if the tokenizer gives it no subword.
     """
 
     windows: list[list[int]]
@@ -46,8 +50,8 @@ class Aligned:
 
 
 @dataclass(frozen=True)
-class Slots:
-    """The recipe of n pooled vectors: the hidden state at (window, column) goes into `slot` with `weight`."""
+class Pooling:
+    """How to pool n vectors: the hidden state at (window, column), times `weight`, is added to vector number `slot`."""
 
     n: int
     window: Ints
@@ -56,31 +60,31 @@ class Slots:
     weight: NDArray[np.float32]
 
 
-def align(tokenizer: Any, texts: Sequence[Text], window: int) -> Aligned:
-    """Tokenized texts with every word's subwords located.
+def align(tokenizer: PreTrainedTokenizerFast, texts: Sequence[Text], window: int) -> Alignment:
+    """Tokenize the texts and find the subwords of each word.
 
-    A text longer than the window is read in windows that share a quarter of their length, and each subword is taken
-    from the window in which it stands farthest from an edge. A word that the tokenizer turns into nothing (control
-    characters, say) is replaced by the unknown token, so that it keeps a place; without one its range stays empty.
+    A text longer than the window is split into windows that share a quarter of their length, and each subword is taken
+    from the window in which it is farthest from an edge. A word for which the tokenizer gives no subword (control
+    characters, for example) is replaced by the unknown token; if there is none, its range of subwords stays empty.
     """
     words = [(text,) if isinstance(text, str) else text for text in texts]
-    aligned = _align(tokenizer, words, window)
-    lost = np.flatnonzero(aligned.word_first >= aligned.word_stop)
-    if len(lost) == 0 or tokenizer.unk_token is None:
-        return aligned
-    text_of_word = np.searchsorted(aligned.text_words, lost, side="right") - 1
-    for word, text in zip(lost, text_of_word, strict=True):
-        place = word - aligned.text_words[text]
-        words[text] = (*words[text][:place], tokenizer.unk_token, *words[text][place + 1 :])
+    alignment = _align(tokenizer, words, window)
+    empty = np.flatnonzero(alignment.word_first >= alignment.word_stop)
+    if len(empty) == 0 or tokenizer.unk_token is None:
+        return alignment
+    text_of_word = np.searchsorted(alignment.text_words, empty, side="right") - 1
+    for word, text in zip(empty, text_of_word, strict=True):
+        i = word - alignment.text_words[text]
+        words[text] = (*words[text][:i], tokenizer.unk_token, *words[text][i + 1 :])
     return _align(tokenizer, words, window)
 
 
-def _align(tokenizer: Any, words: Sequence[tuple[str, ...]], window: int) -> Aligned:
+def _align(tokenizer: PreTrainedTokenizerFast, words: Sequence[tuple[str, ...]], window: int) -> Alignment:
     capacity = window - tokenizer.num_special_tokens_to_add()
     step = capacity - capacity // 4
     parts, window_text = _encode(tokenizer.backend_tokenizer, words, capacity, step)
     windows = [part.ids for part in parts]
-    row, column = _places(windows)
+    row, column = _rows_and_columns(windows)
     special = np.fromiter(chain.from_iterable(part.special for part in parts), dtype=bool)
     own = np.flatnonzero(~special)
     if len(windows) > len(words):
@@ -94,7 +98,7 @@ def _align(tokenizer: Any, words: Sequence[tuple[str, ...]], window: int) -> Ali
     word_first = np.searchsorted(offsets[:, 1], word_start, side="right")
     word_last = np.searchsorted(offsets[:, 0], word_stop, side="left")
     ids = np.fromiter(chain.from_iterable(windows), dtype=np.int64)
-    return Aligned(
+    return Alignment(
         windows=windows,
         window_text=window_text,
         cls=_cls_columns(special & (ids == tokenizer.cls_token_id), row, column, len(windows)),
@@ -102,124 +106,127 @@ def _align(tokenizer: Any, words: Sequence[tuple[str, ...]], window: int) -> Ali
         token_column=column[own],
         text_tokens=np.searchsorted(window_text[row[own]], np.arange(len(words) + 1)),
         text_words=text_words,
-        word_first=_past_blank(tokenizer.backend_tokenizer, ids[own], word_first, word_last),
+        word_first=_skip_space_mark(tokenizer.backend_tokenizer, ids[own], word_first, word_last),
         word_stop=word_last,
     )
 
 
 class _Window(NamedTuple):
-    """What the model reads at a time: token ids, which of them are special, and each one's characters in the text."""
+    """One model input: the token ids, which of them are special, and the range of characters of each in the text."""
 
     ids: list[int]
     special: list[int]
     offsets: list[tuple[int, int]]
 
 
-def _encode(backend: Any, words: Sequence[tuple[str, ...]], capacity: int, step: int) -> tuple[list[_Window], Ints]:
-    """Every text's windows, and the text each belongs to."""
-    backend.no_truncation()  # some releases of tokenizers lose all but the second window when they cut themselves
+def _encode(
+    backend: Tokenizer, words: Sequence[tuple[str, ...]], capacity: int, step: int
+) -> tuple[list[_Window], Ints]:
+    """The windows of all texts, and the number of the text that each belongs to."""
+    backend.no_truncation()  # when some releases of tokenizers truncate, they lose all windows but the second
     backend.no_padding()
-    cut = [_cut(one, capacity, step) for one in backend.encode_batch([" ".join(text) for text in words])]
-    return list(chain.from_iterable(cut)), np.repeat(np.arange(len(words)), [len(windows) for windows in cut])
+    encodings = backend.encode_batch([" ".join(text) for text in words])
+    windows = [_split_windows(encoding, capacity, step) for encoding in encodings]
+    return list(chain.from_iterable(windows)), np.repeat(np.arange(len(words)), [len(part) for part in windows])
 
 
-def _cut(encoding: Any, capacity: int, step: int) -> list[_Window]:
-    """A tokenized text as windows of so many subwords, that many apart, each between the text's special tokens."""
-    whole = _Window(encoding.ids, encoding.special_tokens_mask, encoding.offsets)
-    own = whole.special.count(0)
+def _split_windows(encoding: Encoding, capacity: int, step: int) -> list[_Window]:
+    """The windows of a tokenized text: `capacity` subwords, starting every `step`, each with the special tokens."""
+    full = _Window(encoding.ids, encoding.special_tokens_mask, encoding.offsets)
+    own = full.special.count(0)
     if own <= capacity:
-        return [whole]
-    first = whole.special.index(0)
+        return [full]
+    first = full.special.index(0)
     starts = range(first, first + own - capacity + step, step)
     return [
         _Window(
-            *(
-                [*part[:first], *part[start : min(start + capacity, first + own)], *part[first + own :]]
-                for part in whole
-            )
+            *([*part[:first], *part[start : min(start + capacity, first + own)], *part[first + own :]] for part in full)
         )
         for start in starts
     ]
 
 
-def _places(windows: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
-    """Row and column of every token, windows laid end to end."""
+def _rows_and_columns(windows: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
+    """The window (row) and the column of each token, for all windows in order."""
     sizes = np.array([len(ids) for ids in windows], dtype=np.int64)
     row = np.repeat(np.arange(len(windows)), sizes)
     return row, np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
 
 
 def _most_context(row: Ints, window_text: Ints, step: int) -> Ints:
-    """Indices of the subwords to keep: each subword of a text once, from the window where it is farthest from an edge.
+    """The indices of the subwords to keep: each subword once, from the window in which it is farthest from an edge.
 
     The windows of a text start `step` subwords apart.
     """
     window_number = np.arange(len(window_text)) - np.searchsorted(window_text, window_text)
     starts = np.searchsorted(row, np.arange(len(window_text)))
     counts = np.diff(np.append(starts, len(row)))
-    place = np.arange(len(row)) - starts[row]
-    edge = np.minimum(place, counts[row] - 1 - place)
-    text, number = window_text[row], window_number[row] * step + place
+    position = np.arange(len(row)) - starts[row]
+    edge = np.minimum(position, counts[row] - 1 - position)
+    text, number = window_text[row], window_number[row] * step + position
     order = np.lexsort((row, -edge, number, text))
-    fresh = (np.diff(text[order]) != 0) | (np.diff(number[order]) != 0)
-    keep: Ints = order[np.concatenate([[True], fresh])]
+    is_new = (np.diff(text[order]) != 0) | (np.diff(number[order]) != 0)
+    keep: Ints = order[np.concatenate([[True], is_new])]
     return keep
 
 
 def _word_characters(words: Sequence[tuple[str, ...]]) -> tuple[Ints, Ints, Ints]:
-    """Character range of every word, texts laid end to end, and the first word of each text."""
+    """The first and the stop character of each word, counted over all texts, and the first word of each text."""
     text_words = np.cumsum([0, *(len(text) for text in words)])
     lengths = np.fromiter(map(len, chain.from_iterable(words)), dtype=np.int64, count=text_words[-1])
-    stop = np.cumsum(lengths + 1) - 1  # one space after every word, the last of a text included
+    stop = np.cumsum(lengths + 1) - 1  # one space after each word, also after the last of a text
     return stop - lengths, stop, text_words
 
 
-def _past_blank(backend: Any, ids: Ints, first: Ints, stop: Ints) -> Ints:
-    """Where each word starts, a lone mark of a space left out: some tokenizers put one before a text's first word."""
-    blanks = [id_ for mark in ("▁", "Ġ") if (id_ := backend.token_to_id(mark)) is not None]
+def _skip_space_mark(backend: Tokenizer, ids: Ints, first: Ints, stop: Ints) -> Ints:
+    """The first subword of each word, skipping a separate space mark, which some tokenizers put before a text."""
+    marks = [id_ for mark in ("▁", "Ġ") if (id_ := backend.token_to_id(mark)) is not None]
     several = np.flatnonzero(stop - first > 1)
     starts = first.copy()
-    starts[several] += np.isin(ids[first[several]], blanks)
+    starts[several] += np.isin(ids[first[several]], marks)
     return starts
 
 
 def _cls_columns(is_cls: NDArray[np.bool_], row: Ints, column: Ints, windows: int) -> Ints:
     columns = np.full(windows, -1, dtype=np.int64)
-    found = np.flatnonzero(is_cls)[::-1]  # the first of a window is written last
-    columns[row[found]] = column[found]
+    tokens = np.flatnonzero(is_cls)[::-1]  # reversed: the first of a window is written last and remains
+    columns[row[tokens]] = column[tokens]
     return columns
 
 
-def range_slots(aligned: Aligned, first: Ints, stop: Ints, pool: Pool) -> Slots:
-    """The recipe that pools the subwords [first, stop) into one vector for each range; none may be empty."""
+def range_pooling(alignment: Alignment, first: Ints, stop: Ints, pool: Pool) -> Pooling:
+    """How to pool the subwords of each range [first, stop) into one vector; no range may be empty."""
     first = stop - 1 if pool == "last" else first
     stop = first + 1 if pool == "first" else stop
+    slot, token, weight = _members(first, stop)
+    return Pooling(len(first), alignment.token_window[token], alignment.token_column[token], slot, weight)
+
+
+def cls_pooling(alignment: Alignment, texts: Ints) -> Pooling:
+    """How to get the classification vector of each text; it is the mean over the windows of a long text."""
+    first, stop = (np.searchsorted(alignment.window_text, texts, side=side) for side in ("left", "right"))
+    slot, window, weight = _members(first, stop)
+    return Pooling(len(first), window, alignment.cls[window], slot, weight)
+
+
+def _members(first: Ints, stop: Ints) -> tuple[Ints, Ints, NDArray[np.float32]]:
+    """For all members of all ranges [first, stop): the number of the range, the member, and its weight in the mean."""
     counts = stop - first
-    slot = np.repeat(np.arange(len(counts)), counts)
-    token = np.arange(len(slot)) - np.repeat(np.cumsum(counts) - counts, counts) + first[slot]
-    weight = (1.0 / counts).astype(np.float32)[slot]
-    return Slots(len(counts), aligned.token_window[token], aligned.token_column[token], slot, weight)
+    number = np.repeat(np.arange(len(counts)), counts)
+    member = np.arange(len(number)) - np.repeat(np.cumsum(counts) - counts, counts) + first[number]
+    return number, member, (1.0 / counts).astype(np.float32)[number]
 
 
-def cls_slots(aligned: Aligned, texts: Ints) -> Slots:
-    """The recipe of each text's classification vector; the mean over its windows where it has several."""
-    first, stop = (np.searchsorted(aligned.window_text, texts, side=side) for side in ("left", "right"))
-    counts = stop - first
-    slot = np.repeat(np.arange(len(counts)), counts)
-    window = np.arange(len(slot)) - np.repeat(np.cumsum(counts) - counts, counts) + first[slot]
-    return Slots(len(counts), window, aligned.cls[window], slot, (1.0 / counts).astype(np.float32)[slot])
-
-
-def pool(states: Sequence[torch.Tensor], slots: Slots) -> list[torch.Tensor]:
-    """(n, d) pooled vectors in float32 for each layer's hidden states (windows, length, d); differentiable."""
+def pool(states: Sequence[torch.Tensor], pooling: Pooling) -> list[torch.Tensor]:
+    """(n, d) pooled vectors in float32, for each of several hidden states (windows, length, d); differentiable."""
     device, length = states[0].device, states[0].shape[1]
-    order = np.argsort(slots.slot, kind="stable")
-    row = torch.from_numpy((slots.window * length + slots.column)[order]).to(device)
-    slot = torch.from_numpy(slots.slot[order]).to(device)
-    weight = torch.from_numpy(slots.weight[order]).to(device)
-    first = torch.from_numpy(np.searchsorted(slots.slot[order], np.arange(slots.n))).to(device)
-    if device.type == "mps":  # which has no embedding_bag before torch 2.10
-        return [add_rows(hidden.flatten(0, 1).float(), row, slot, weight, slots.n) for hidden in states]
+    order = np.argsort(pooling.slot, kind="stable")
+    row = torch.from_numpy((pooling.window * length + pooling.column)[order]).to(device)
+    slot = torch.from_numpy(pooling.slot[order]).to(device)
+    weight = torch.from_numpy(pooling.weight[order]).to(device)
+    first = torch.from_numpy(np.searchsorted(pooling.slot[order], np.arange(pooling.n))).to(device)
+    if device.type == "mps":  # no embedding_bag before torch 2.10
+        return [add_rows(hidden.flatten(0, 1).float(), row, slot, weight, pooling.n) for hidden in states]
     return [
         embedding_bag(row, hidden.flatten(0, 1).float(), first, mode="sum", per_sample_weights=weight)
         for hidden in states
@@ -227,5 +234,5 @@ def pool(states: Sequence[torch.Tensor], slots: Slots) -> list[torch.Tensor]:
 
 
 def add_rows(table: torch.Tensor, row: torch.Tensor, slot: torch.Tensor, weight: torch.Tensor, n: int) -> torch.Tensor:
-    """(n, d) weighted sums of rows, the plain way; `embedding_bag` does the same 15 times faster on a CPU."""
+    """(n, d) weighted sums of rows of a table; `embedding_bag` computes the same, 15 times faster on a CPU."""
     return table.new_zeros(n, table.shape[1]).index_add(0, slot, table[row] * weight.unsqueeze(1))

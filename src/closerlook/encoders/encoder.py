@@ -1,4 +1,4 @@
-"""An encoder ready to be asked: tokenizer and model; windows of token ids in, every layer's pooled vectors out."""
+"""Encoder: a loaded model with its tokenizer, which computes the hidden states and pooled vectors of every layer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -16,30 +16,37 @@ import xxhash
 from numpy.typing import NDArray
 from torch.nn.functional import pad
 
-from closerlook.encoders.alignment import Aligned, Ints, Slots, Text, align, pool
-from closerlook.encoders.loading import choose_device, load_model, load_tokenizer, one_line, window_limit
+from closerlook.encoders.alignment import Alignment, Ints, Pooling, Text, align, pool
+from closerlook.encoders.loading import choose_device, load_model, load_tokenizer, short_errors, window_limit
 from closerlook.encoders.source import EncoderInfo, Source, choose_dtype, resolve
 from closerlook.errors import InputError, WorkError
 
+if TYPE_CHECKING:
+    from peft import PeftModel
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+
 BATCH_TOKENS = {"cpu": 2048, "mps": 8192, "cuda": 32768}
-"""Padded tokens in a batch: on a CPU small batches stay in cache, an accelerator wants large ones."""
+"""The number of padded tokens in a batch: small batches stay in a CPU's cache, a GPU needs large ones."""
 
 INCIDENTAL = {"_name_or_path", "architectures", "transformers_version"}
-"""What a configuration says of where it was read and what last saved it, on which no vector depends."""
+"""Entries of a configuration that do not change vectors: where it was read, and what saved it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Encoder:
-    """A loaded encoder. `Encoder.load` reads one; `Encoder.wrap` takes a model that is in memory already."""
+    """A loaded encoder. `Encoder.load` loads one by name; `Encoder.wrap` takes a model that is in memory already.
+
+    loaded_fingerprint: the fingerprint of the files that it was loaded from, and the digest of its weights then.
+    """
 
     name: str
-    model: Any
-    tokenizer: Any
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerFast
     device: torch.device
     info: EncoderInfo
     checkpoint: str | None = None
     seed: int | None = None
-    read: tuple[str, str] | None = None  # fingerprint of the files it was read from, and of its weights at that time
+    loaded_fingerprint: tuple[str, str] | None = None
 
     @classmethod
     def load(
@@ -53,7 +60,7 @@ class Encoder:
         allow_pickle: bool = False,
         trust_remote_code: bool = False,
     ) -> Encoder:
-        """The encoder of that name, or in those files (see `resolve`), on a device and in a precision.
+        """The encoder of that name (see `resolve`), on a device and in a precision.
 
         >>> Encoder.load("bert-tiny").info.layers
         2
@@ -62,27 +69,33 @@ class Encoder:
             source = resolve(name, seed=seed, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code)
         else:
             source = name
-        where = choose_device(device)
-        precision = getattr(torch, choose_dtype(dtype, source.half_parameters, on_cpu=where.type == "cpu"))
+        chosen_device = choose_device(device)
+        precision = getattr(torch, choose_dtype(dtype, source.half_parameters, on_cpu=chosen_device.type == "cpu"))
         tokenizer = load_tokenizer(source, trust_remote_code)
-        model = load_model(source, precision, trust_remote_code).to(where)
+        model = load_model(source, precision, trust_remote_code).to(chosen_device)
         info = examine(source.name, model, tokenizer, window)
-        read = (source.fingerprint, weights_digest(model))
-        return cls(source.name, model, tokenizer, where, info, source.revision, source.random_seed, read)
+        loaded = (source.fingerprint, weights_digest(model))
+        return cls(source.name, model, tokenizer, chosen_device, info, source.revision, source.random_seed, loaded)
 
     @classmethod
     def wrap(
-        cls, model: Any, tokenizer: Any, *, name: str, checkpoint: str | None = None, window: int | None = None
+        cls,
+        model: PreTrainedModel | PeftModel,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        name: str,
+        checkpoint: str | None = None,
+        window: int | None = None,
     ) -> Encoder:
-        """An encoder around a model in memory, where and as it is; of a model with a head, the part below the head.
+        """An encoder from a model in memory, which stays on its device and is not copied; a head is not used.
 
-        The tokenizer is copied, so that the caller's keeps its own padding and truncation.
+        The tokenizer is copied, so that padding and truncation of the given one do not change.
         """
-        model = model.get_base_model() if hasattr(model, "get_base_model") else model  # PEFT's own wrapping
+        model = model.get_base_model() if hasattr(model, "get_base_model") else model  # a PEFT model
         model = getattr(model, "base_model", model)
         if not getattr(tokenizer, "is_fast", False):
             raise InputError(
-                f"encoder {name}: a slow tokenizer arrived; expected a fast one, which tells where words are"
+                f"encoder {name}: a slow tokenizer arrived; expected a fast one, which gives positions of subwords"
             )
         tokenizer = copy.deepcopy(tokenizer)
         info = examine(name, model, tokenizer, window)
@@ -90,86 +103,89 @@ class Encoder:
 
     @property
     def fingerprint(self) -> str:
-        """Of the files it was read from; of its present configuration, weights and tokenizer once they were changed."""
+        """Hex digest of the files it was loaded from, or of model and tokenizer if the weights have changed since."""
         weights = weights_digest(self.model)
-        if self.read is not None and self.read[1] == weights:
-            return self.read[0]
+        if self.loaded_fingerprint is not None and self.loaded_fingerprint[1] == weights:
+            return self.loaded_fingerprint[0]
         rules = json.loads(self.tokenizer.backend_tokenizer.to_str()) | {"truncation": None, "padding": None}
         config = {key: value for key, value in self.model.config.to_dict().items() if key not in INCIDENTAL}
         return xxhash.xxh3_128(json.dumps([rules, config, weights], default=str).encode()).hexdigest()
 
     @property
     def dtype(self) -> str:
-        """The precision it computes in."""
+        """The precision of its computations, such as 'float32'."""
         return str(next(self.model.parameters()).dtype).removeprefix("torch.")
 
     @property
     def batch_tokens(self) -> int:
-        """How many padded tokens go into a batch unless somebody says otherwise."""
+        """The default number of padded tokens in a batch."""
         return BATCH_TOKENS.get(self.device.type, 8192)
 
-    def align(self, texts: Sequence[Text]) -> Aligned:
-        """The texts tokenized for this encoder, every word located."""
+    def align(self, texts: Sequence[Text]) -> Alignment:
+        """The texts, tokenized for this encoder, with the subwords of each word."""
         return align(self.tokenizer, texts, self.info.window)
 
     def hidden_states(self, windows: Sequence[Sequence[int]]) -> tuple[torch.Tensor, ...]:
-        """Every layer's states (windows, length, d); layer 0 is the embedding output. Differentiable."""
+        """The hidden states (windows, length, d) of each layer; layer 0 is the embedding output. Differentiable."""
         sizes = np.fromiter(map(len, windows), dtype=np.int64)
         mask = np.arange(max(1, sizes.max())) < sizes[:, None]
-        ids = np.zeros(mask.shape, dtype=np.int64)  # padding is masked, so any token will do for it
+        ids = np.zeros(mask.shape, dtype=np.int64)  # padding is masked, so its token does not matter
         ids[mask] = np.fromiter(chain.from_iterable(windows), dtype=np.int64, count=sizes.sum())
-        mask[:, 0] = True  # a model that is shown nothing at all gives NaN
-        _refuse_unknown(self.name, self.model, int(ids.max()))
-        tokens, shown = torch.from_numpy(ids), torch.from_numpy(mask.astype(np.int64))
-        return _states(self.model, tokens.to(self.device), shown.to(self.device))
+        mask[:, 0] = True  # if all tokens are masked, the result is NaN
+        _check_vocabulary(self.name, self.model, int(ids.max()))
+        tokens, attention = torch.from_numpy(ids), torch.from_numpy(mask.astype(np.int64))
+        return _states(self.model, tokens.to(self.device), attention.to(self.device))
 
     def pooled(
-        self, aligned: Aligned, slots: Slots, layers: Sequence[int], batch_tokens: int | None = None
+        self, alignment: Alignment, pooling: Pooling, layers: Sequence[int], batch_tokens: int | None = None
     ) -> Iterator[tuple[Ints, list[NDArray[np.float32]]]]:
-        """Batch by batch, slot numbers (k,) and for each layer their vectors (k, d); a slot's parts are to be added up.
+        """For each batch, the numbers (k,) of pooled vectors and, for each layer, their values (k, d).
 
-        Windows go through the model in order of length, each batch padded to its longest only; pooling happens on the
-        device, so that no more than one batch of hidden states exists at a time.
+        A vector that is pooled from windows in several batches occurs in each of them; the caller adds the values up.
+        Windows go through the model in order of length, and a batch is padded to its longest. Pooling is done on the
+        device, so that only one batch of hidden states exists at a time.
         """
-        sizes = np.array([len(window) for window in aligned.windows])
-        order = np.argsort(sizes, kind="stable")[::-1]  # longest first: what does not fit in memory fails at once
+        sizes = np.array([len(window) for window in alignment.windows])
+        order = np.argsort(sizes, kind="stable")[::-1]  # longest first: if memory is too small, the first batch fails
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
-        by_rank = np.argsort(rank[slots.window], kind="stable")
-        entry_rank = rank[slots.window][by_rank]
+        by_rank = np.argsort(rank[pooling.window], kind="stable")
+        entry_rank = rank[pooling.window][by_rank]
         for start, stop in batches(sizes[order], batch_tokens or self.batch_tokens):
             entries = by_rank[slice(*np.searchsorted(entry_rank, (start, stop)))]
             if len(entries) == 0:
                 continue
-            numbers, slot = np.unique(slots.slot[entries], return_inverse=True)
-            window = rank[slots.window[entries]] - start
-            recipe = Slots(len(numbers), window, slots.column[entries], slot, slots.weight[entries])
+            numbers, slot = np.unique(pooling.slot[entries], return_inverse=True)
+            window = rank[pooling.window[entries]] - start
+            batch = Pooling(len(numbers), window, pooling.column[entries], slot, pooling.weight[entries])
             with _evaluating(self.model):
-                states = self.hidden_states([aligned.windows[i] for i in order[start:stop]])
-                vectors = pool([states[layer] for layer in layers], recipe)
+                states = self.hidden_states([alignment.windows[i] for i in order[start:stop]])
+                vectors = pool([states[layer] for layer in layers], batch)
                 bad = [layer for layer, part in zip(layers, vectors, strict=True) if not part.sum().isfinite()]
             if bad:
                 raise WorkError(f"encoder {self.name} gives NaN or infinity at layer {bad[0]} in {self.dtype}")
             yield numbers, [part.cpu().numpy() for part in vectors]
 
 
-def examine(name: str, model: Any, tokenizer: Any, window: int | None) -> EncoderInfo:
-    """What an extraction must know of a model, seen from two short forward passes, one of them padded."""
+def examine(name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, window: int | None) -> EncoderInfo:
+    """The info of a model, from two short forward passes, one of them padded; raises if it cannot be used."""
     limit = window_limit(model, tokenizer)
-    least = tokenizer.num_special_tokens_to_add() + 4
-    if window is not None and not least <= window <= limit:
-        raise InputError(f"window {window} requested; encoder {name} reads {least} to {limit} tokens at a time")
-    with one_line(name, "model"):
+    minimum = tokenizer.num_special_tokens_to_add() + 4
+    if window is not None and not minimum <= window <= limit:
+        raise InputError(f"window {window} requested; encoder {name} reads {minimum} to {limit} tokens at a time")
+    with short_errors(name, "model"):
         words = align(tokenizer, ["a word"], limit)
         ids = torch.tensor(words.windows, device=next(model.parameters()).device)
-        _refuse_unknown(name, model, int(ids.max()))
+        _check_vocabulary(name, model, int(ids.max()))
         with _evaluating(model):
             states = _states(model, ids, torch.ones_like(ids))
             padded = _states(model, pad(ids, (0, 3)), pad(torch.ones_like(ids), (0, 3)))[-1][:, : ids.shape[1]]
     if len({tuple(state.shape) for state in states}) != 1:
-        raise InputError(f"encoder {name} changes length or width between layers; such encoders cannot be read")
+        raise InputError(f"encoder {name} changes length or width between layers; such encoders are not supported")
     if not torch.allclose(states[-1].float(), padded.float(), atol=0.05, rtol=0.05):
-        raise InputError(f"encoder {name} takes padding for text (it ignores the attention mask); it cannot be read")
+        raise InputError(
+            f"encoder {name} ignores the attention mask (padding changes its vectors); it is not supported"
+        )
     return EncoderInfo(
         layers=len(states) - 1,
         width=states[0].shape[2],
@@ -179,18 +195,18 @@ def examine(name: str, model: Any, tokenizer: Any, window: int | None) -> Encode
     )
 
 
-def _refuse_unknown(name: str, model: Any, largest: int) -> None:
-    """A token beyond the embedding table would crash, on a GPU beyond repair."""
+def _check_vocabulary(name: str, model: PreTrainedModel, largest: int) -> None:
+    """Raise an error for a token beyond the embedding table, which would crash torch, on a GPU for good."""
     rows = model.get_input_embeddings().num_embeddings
     if largest >= rows:
         raise InputError(
-            f"encoder {name}: the tokenizer gives token {largest}, the model knows {rows}; they do not match"
+            f"encoder {name}: the tokenizer gives token {largest}, the model has {rows} tokens; they do not match"
         )
 
 
 @contextmanager
-def _evaluating(model: Any) -> Iterator[None]:
-    """No dropout and no gradients inside the block; the model is left in the mode it was in."""
+def _evaluating(model: torch.nn.Module) -> Iterator[None]:
+    """Switch off dropout and gradients inside the block; afterwards the model is in its former mode."""
     training = model.training
     model.eval()
     try:
@@ -200,10 +216,10 @@ def _evaluating(model: Any) -> Iterator[None]:
         model.train(training)
 
 
-def weights_digest(model: Any) -> str:
-    """Hex digest of every weight's name and content, at about 10 GB/s.
+def weights_digest(model: torch.nn.Module) -> str:
+    """Hex digest of the names and values of all weights, at about 10 GB/s.
 
-    torch counts changes of a tensor, but not those that its fused optimizers make: only the content tells.
+    torch's version counters of tensors cannot replace it: fused optimizers do not increase them.
     """
     digest = xxhash.xxh3_128()
     for key, value in sorted(model.state_dict().items()):
@@ -212,13 +228,13 @@ def weights_digest(model: Any) -> str:
     return digest.hexdigest()
 
 
-def _states(model: Any, ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, ...]:
+def _states(model: PreTrainedModel, ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, ...]:
     output = model(input_ids=ids, attention_mask=mask, output_hidden_states=True, return_dict=True)
-    return (*output.hidden_states[:-1], output.last_hidden_state)  # some models leave the final norm out of the former
+    return (*output.hidden_states[:-1], output.last_hidden_state)  # in some models, hidden_states lacks the final norm
 
 
 def batches(sizes: Ints, budget: int) -> Iterator[tuple[int, int]]:
-    """Ranges of windows, longest first, whose padded size stays within the budget; at least one window each."""
+    """Ranges of windows whose padded size is at most the budget, or one window; sizes: descending."""
     start = 0
     while start < len(sizes):
         stop = min(len(sizes), start + max(1, budget // max(1, int(sizes[start]))))

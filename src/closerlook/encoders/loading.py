@@ -1,75 +1,80 @@
-"""Files -> tokenizer and model, through transformers; what it cannot or may not load becomes one clear line."""
+"""Load tokenizers and models with transformers; every failure becomes an error message of one line."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 
 from closerlook.encoders.source import Source
 from closerlook.errors import CloserLookError, InputError, WorkError
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+
 UNLIMITED = 1_000_000
-"""transformers writes a huge number where a tokenizer states no limit."""
+"""If a tokenizer states no limit, transformers sets a number larger than this."""
 
 USUAL_WINDOW = 512
+"""The window if neither the tokenizer nor the model states a limit."""
 
 
 def choose_device(name: str) -> torch.device:
     """The device of that name; `auto` takes CUDA, else MPS, else the CPU."""
-    found = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if name == "auto":
-        return torch.device(next(kind for kind, there in found.items() if there))
+        return torch.device(next(kind for kind, usable in available.items() if usable))
     try:
         device = torch.device(name)
     except RuntimeError:
         raise InputError(f"device {name!r} is unknown; expected auto, cuda, cuda:N, mps or cpu") from None
     count = torch.cuda.device_count()
-    if not found.get(device.type, False) or (device.type == "cuda" and (device.index or 0) >= count):
-        have = ", ".join(kind for kind, there in found.items() if there)
-        raise InputError(f"device {name} requested; torch {torch.__version__} sees {have} here (CUDA devices: {count})")
+    if not available.get(device.type, False) or (device.type == "cuda" and (device.index or 0) >= count):
+        usable_kinds = ", ".join(kind for kind, usable in available.items() if usable)
+        raise InputError(
+            f"device {name} requested; torch {torch.__version__} sees {usable_kinds} here (CUDA devices: {count})"
+        )
     return device
 
 
-def load_tokenizer(source: Source, trust_remote_code: bool) -> Any:
+def load_tokenizer(source: Source, trust_remote_code: bool) -> PreTrainedTokenizerFast:
     """The encoder's fast tokenizer."""
     from transformers import AutoTokenizer
 
     folder = source.adapter if source.adapter and (source.adapter / "tokenizer.json").is_file() else source.folder
-    with one_line(source.name, "tokenizer"):
+    with short_errors(source.name, "tokenizer"):
         tokenizer = AutoTokenizer.from_pretrained(str(folder), use_fast=True, trust_remote_code=trust_remote_code)
     if not tokenizer.is_fast:
         raise InputError(
-            f"encoder {source.name} has no fast tokenizer, which tells where each subword lies in the text"
+            f"encoder {source.name} has no fast tokenizer, which gives positions of subwords; choose another encoder"
         )
     return tokenizer
 
 
-def load_model(source: Source, dtype: torch.dtype, trust_remote_code: bool) -> Any:
-    """The bare model (no head) in evaluation mode, on the CPU."""
+def load_model(source: Source, dtype: torch.dtype, trust_remote_code: bool) -> PreTrainedModel:
+    """The model without a head, in evaluation mode, on the CPU."""
     from transformers import AutoConfig, AutoModel
 
-    with one_line(source.name, "model"):
+    with short_errors(source.name, "model"):
         config = AutoConfig.from_pretrained(str(source.folder), trust_remote_code=trust_remote_code)
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(source.random_seed or 0)  # also for a pooler that the files lack
+            torch.manual_seed(source.random_seed or 0)  # also for a pooler whose weights are missing
             if source.random_seed is not None:
                 model = AutoModel.from_config(config, dtype=dtype, trust_remote_code=trust_remote_code)
             else:
-                model = _read_model(source, dtype, trust_remote_code)
+                model = _load_weights(source, dtype, trust_remote_code)
     if source.adapter is not None:
         model = _adapt(model, source)
     if config.is_encoder_decoder:
         model = model.get_encoder()
-    model.config.use_cache = (
-        False  # a decoder would keep keys and values of every batch for a next token nobody asks for
-    )
+    # a decoder would keep the keys and values of every batch, to generate the next token
+    model.config.use_cache = False
     return model.eval()
 
 
-def _read_model(source: Source, dtype: torch.dtype, trust_remote_code: bool) -> Any:
+def _load_weights(source: Source, dtype: torch.dtype, trust_remote_code: bool) -> PreTrainedModel:
     from transformers import AutoModel
 
     model, report = AutoModel.from_pretrained(
@@ -83,8 +88,8 @@ def _read_model(source: Source, dtype: torch.dtype, trust_remote_code: bool) -> 
     return model
 
 
-def window_limit(model: Any, tokenizer: Any) -> int:
-    """How many tokens, special ones included, the model reads at a time."""
+def window_limit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
+    """The largest number of tokens, with special tokens, that the model can read at a time."""
     limits = [tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None) or UNLIMITED]
     for name, module in model.named_modules():
         if name.endswith("position_embeddings") and isinstance(module, torch.nn.Embedding):
@@ -94,19 +99,19 @@ def window_limit(model: Any, tokenizer: Any) -> int:
     return int(limit) if limit < UNLIMITED else USUAL_WINDOW
 
 
-def _refuse_missing(source: Source, missing: Any) -> None:
-    """Missing weights would be drawn at random without a word; only the pooler is never looked at."""
+def _refuse_missing(source: Source, missing: Iterable[str]) -> None:
+    """Raise an error if weights are missing, which transformers would draw at random; the pooler is not used."""
     lacking = sorted(key for key in missing if "pooler" not in key)
     if lacking:
         some = ", ".join(lacking[:3]) + (" …" if len(lacking) > 3 else "")
         raise InputError(
             f"encoder {source.name}: its weights lack {len(lacking)} of the model's parameters ({some}); "
-            "they belong to another architecture than config.json says"
+            "they belong to a different architecture than config.json says"
         )
 
 
-def _adapt(model: Any, source: Source) -> Any:
-    """The model with a PEFT adapter merged in, whether it was trained on the bare model or under a head."""
+def _adapt(model: PreTrainedModel, source: Source) -> PreTrainedModel:
+    """The model with a PEFT adapter merged in; the adapter may have been trained with or without a head."""
     try:
         import peft
     except ImportError:
@@ -114,51 +119,52 @@ def _adapt(model: Any, source: Source) -> Any:
             f"encoder {source.name} is a PEFT adapter; install it with `pip install closerlook[peft]`"
         ) from None
     folder = str(source.adapter)
-    with one_line(source.name, "adapter"):
+    with short_errors(source.name, "adapter"):
         config = peft.PeftConfig.from_pretrained(folder, inference_mode=True)
         if config.is_prompt_learning:
             raise InputError(
-                f"adapter {source.name} is a {config.peft_type}; only those that change weights can be read"
+                f"adapter {source.name} is a {config.peft_type}; only adapters that change weights are supported"
             )
-        config.task_type = config.modules_to_save = None  # heads are not looked at
+        config.task_type = config.modules_to_save = None  # heads are not used
         weights = {
             key.replace(f"base_model.model.{model.base_model_prefix}.", "base_model.model."): value
             for key, value in peft.utils.load_peft_weights(folder, device="cpu").items()
         }
-        _replace_whole_modules(model, source, weights)
+        _replace_full_modules(model, source, weights)
         adapted = peft.PeftModel(model, config)
         known = set(peft.get_peft_model_state_dict(adapted))
         lacking = known - set(weights)
         if lacking:
             raise InputError(
-                f"adapter {source.name} was made for another encoder: {len(lacking)} of its {len(known)} "
+                f"adapter {source.name} was made for a different encoder: {len(lacking)} of its {len(known)} "
                 f"weights are missing for {source.folder.name}"
             )
         peft.set_peft_model_state_dict(adapted, {key: weights[key] for key in known})
         return adapted.merge_and_unload()
 
 
-def _replace_whole_modules(model: Any, source: Source, weights: dict[str, torch.Tensor]) -> None:
-    """The modules that were trained whole beside the adapter (`modules_to_save`) put into the model."""
+def _replace_full_modules(model: torch.nn.Module, source: Source, weights: dict[str, torch.Tensor]) -> None:
+    """Copy the modules that were trained in full with the adapter (`modules_to_save`) into the model."""
     own = model.state_dict()
-    whole = {key.removeprefix("base_model.model."): value for key, value in weights.items() if "lora_" not in key}
-    whole = {key: value for key, value in whole.items() if key in own}
-    misfit = next((key for key, value in whole.items() if value.shape != own[key].shape), None)
+    modules = {key.removeprefix("base_model.model."): value for key, value in weights.items() if "lora_" not in key}
+    modules = {key: value for key, value in modules.items() if key in own}
+    misfit = next((key for key, value in modules.items() if value.shape != own[key].shape), None)
     if misfit is not None:
         raise InputError(
-            f"adapter {source.name} brings {misfit} of shape {tuple(whole[misfit].shape)}, which does not fit"
+            f"adapter {source.name} has {misfit} of shape {tuple(modules[misfit].shape)}; "
+            f"expected {tuple(own[misfit].shape)}, as in {source.folder.name}"
         )
-    model.load_state_dict(whole, strict=False)
+    model.load_state_dict(modules, strict=False)
 
 
 @contextmanager
-def one_line(name: str, part: str) -> Iterator[None]:
-    """transformers' reports and bars kept quiet, and its failures turned into one line."""
+def short_errors(name: str, part: str) -> Iterator[None]:
+    """Silence the warnings and progress bars of transformers, and turn its exceptions into errors of one line."""
     from huggingface_hub.errors import StrictDataclassError
     from safetensors import SafetensorError
     from transformers.utils import logging
 
-    others = (SafetensorError, StrictDataclassError)
+    library_errors = (SafetensorError, StrictDataclassError)
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
@@ -170,7 +176,16 @@ def one_line(name: str, part: str) -> Iterator[None]:
         raise WorkError(f"encoder {name} does not fit into memory; choose a smaller one or another --dtype") from None
     except torch.OutOfMemoryError:
         raise WorkError(f"encoder {name} does not fit into the device's memory; try --device cpu") from None
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, ImportError, RuntimeError, *others) as error:
+    except (
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        ImportError,
+        RuntimeError,
+        *library_errors,
+    ) as error:
         reason = " ".join(str(error).split())
         if "trust_remote_code" in reason:
             raise InputError(

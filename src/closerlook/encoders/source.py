@@ -1,4 +1,4 @@
-"""Where an encoder's files are, and a fingerprint of them; needs no torch, so that a store hit stays instant."""
+"""Find the files of an encoder and compute their fingerprint; needs no torch, so that reads from the store are fast."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ import xxhash
 from closerlook.errors import InputError, WorkError
 
 EMBEDDED = "bert-tiny"
-"""The encoder that comes with the package, and the default."""
+"""The built-in encoder, which is also the default."""
 
 DTYPES = ("float32", "float16", "bfloat16")
 LARGE = 1_000_000_000
-"""From this many 16-bit weights on an encoder counts as large, see `choose_dtype`."""
+"""An encoder with at least this many 16-bit weights is large, see `choose_dtype`."""
 
 TOKENIZER_FILES = (
     "tokenizer.json",
@@ -35,16 +35,17 @@ TOKENIZER_FILES = (
     "tokenizer.model",
 )
 VOCABULARIES = tuple(file for file in TOKENIZER_FILES if file.startswith(("tokenizer.", "vocab.")) or ".model" in file)
-"""Files of which a tokenizer needs one: without any, transformers makes one that knows no word, and says nothing."""
+"""A tokenizer needs one of these files; without one, transformers makes an empty tokenizer and gives no warning."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """An encoder's files, found and fingerprinted but not loaded.
+    """The files of an encoder, not yet loaded, with their fingerprint.
 
-    name: for people. folder: configuration, tokenizer and weights. revision: of the hub repository, if asked for.
-    adapter: a PEFT adapter's folder, on top of `folder`. random_seed: weights drawn from this seed instead of read.
-    pickled: the weights are in a pickle file. half_parameters: how many weights the file keeps in 16 bits or fewer.
+    name: for display. folder: has configuration, tokenizer and weights. revision: of the hub repository, if requested.
+    adapter: the folder of a PEFT adapter for the model in `folder`. random_seed: if set, weights are not read but drawn
+    from this seed. pickled: the weights are in a pickle file. half_parameters: the number of weights that the files
+    store in 16 bits or fewer.
     """
 
     name: str
@@ -59,10 +60,11 @@ class Source:
 
 @dataclass(frozen=True)
 class EncoderInfo:
-    """What one must know of an encoder to ask it something; kept with its vectors, so that it need not be loaded again.
+    """What extraction and plans must know of an encoder; kept in the store, so that the model need not be loaded again.
 
-    layers: above the embedding output, which is layer 0. width: of every layer. window: tokens it reads at a time,
-    special ones included. has_cls: its tokenizer adds a classification token. parameters: how many it has.
+    layers: the number of layers above the embedding output, which is layer 0. width: the number of dimensions of each
+    layer. window: the number of tokens that it reads at a time, with special tokens. has_cls: whether its tokenizer
+    adds a classification token. parameters: the number of parameters.
     """
 
     layers: int
@@ -73,10 +75,10 @@ class EncoderInfo:
 
 
 def choose_dtype(name: str, half_parameters: int, *, on_cpu: bool) -> str:
-    """The precision to compute in: float32, and only for large 16-bit models on an accelerator bfloat16.
+    """The precision of computations; 'auto' is float32, and bfloat16 for large 16-bit models on a GPU.
 
-    Half precision on a CPU is 5 to 10 times slower, and geometry wants the digits: so the file's own precision decides
-    only where float32 would not fit.
+    Half precision is 5 to 10 times slower on a CPU, and geometry needs the digits; so 'auto' uses it only for models
+    that may not fit into memory in float32.
     """
     if name == "auto":
         return "bfloat16" if half_parameters >= LARGE and not on_cpu else "float32"
@@ -86,46 +88,48 @@ def choose_dtype(name: str, half_parameters: int, *, on_cpu: bool) -> str:
 
 
 def resolve(name: str, *, seed: int = 0, allow_pickle: bool = False, trust_remote_code: bool = False) -> Source:
-    """The files behind an encoder's name.
+    """The files of the encoder of that name.
 
-    `bert-tiny` (embedded), a folder, a PEFT adapter's folder, a hub id, `id@revision`, or `random:` before any of
-    these: the same configuration and tokenizer with weights drawn from `seed`.
+    A name is `bert-tiny` (built in), a folder, the folder of a PEFT adapter, a hub id, or `id@revision`. With `random:`
+    in front, the encoder has the same configuration and tokenizer, and weights drawn from `seed`.
 
     >>> resolve("bert-tiny").folder.name
     'bert-tiny'
     """
     if not name.removeprefix("random:").strip():
-        raise InputError(f"encoder {name!r} names nothing; expected a folder, a hub id or random:ID")
+        raise InputError(f"encoder {name!r} is an empty name; expected a folder, a hub id or random:ID")
     if name.startswith("random:"):
-        return _randomised(name, seed, trust_remote_code)
+        return _random_source(name, seed, trust_remote_code)
     folder, revision = _locate(name, weights=True, code=trust_remote_code)
     if (folder / "adapter_config.json").is_file():
-        return _adapted(name, folder, revision, allow_pickle, trust_remote_code)
+        return _adapter_source(name, folder, revision, allow_pickle, trust_remote_code)
     weights, pickled = _weights(name, folder, allow_pickle)
     return Source(
-        name=_label(name, folder),
+        name=_display_name(name, folder),
         folder=folder,
-        fingerprint=_fingerprint([*_described(name, folder, trust_remote_code), *weights]),
+        fingerprint=_fingerprint([*_description_files(name, folder, trust_remote_code), *weights]),
         revision=revision,
         pickled=pickled,
         half_parameters=sum(_half_parameters(file) for file in weights if file.suffix == ".safetensors"),
     )
 
 
-def _randomised(name: str, seed: int, trust_remote_code: bool) -> Source:
+def _random_source(name: str, seed: int, trust_remote_code: bool) -> Source:
     base = name.removeprefix("random:")
     folder, revision = _locate(base, weights=False, code=trust_remote_code)
-    drawn_by = f"seed {seed}, torch {version('torch')}, transformers {version('transformers')}"
+    origin = f"seed {seed}, torch {version('torch')}, transformers {version('transformers')}"
     return Source(
-        name=f"random:{_label(base, folder)}",
+        name=f"random:{_display_name(base, folder)}",
         folder=folder,
-        fingerprint=_fingerprint(_described(base, folder, trust_remote_code), drawn_by),
+        fingerprint=_fingerprint(_description_files(base, folder, trust_remote_code), origin),
         revision=revision,
         random_seed=seed,
     )
 
 
-def _adapted(name: str, folder: Path, revision: str | None, allow_pickle: bool, trust_remote_code: bool) -> Source:
+def _adapter_source(
+    name: str, folder: Path, revision: str | None, allow_pickle: bool, trust_remote_code: bool
+) -> Source:
     if (folder / "config.json").is_file():
         raise InputError(f"encoder {name} holds both a model and an adapter; put the adapter into a folder of its own")
     config = read_json(folder / "adapter_config.json")
@@ -135,7 +139,9 @@ def _adapted(name: str, folder: Path, revision: str | None, allow_pickle: bool, 
     if config.get("revision") and base_name != EMBEDDED and not os.path.isdir(base_name):
         base_name = f"{base_name}@{config['revision']}"
     if os.path.isfile(os.path.join(base_name, "adapter_config.json")):
-        raise InputError(f"adapter {name} stands on another adapter ({base_name}); merge that one into its model first")
+        raise InputError(
+            f"adapter {name} has another adapter as its base ({base_name}); merge that adapter into its model first"
+        )
     base = resolve(base_name, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code)
     weights = folder / "adapter_model.safetensors"
     if not weights.is_file():
@@ -144,7 +150,7 @@ def _adapted(name: str, folder: Path, revision: str | None, allow_pickle: bool, 
     files = [folder / "adapter_config.json", *_tokenizer_files(folder), weights]
     return replace(
         base,
-        name=_label(name, folder),
+        name=_display_name(name, folder),
         adapter=folder,
         revision=revision or base.revision,
         fingerprint=_fingerprint(files, base.fingerprint),
@@ -153,14 +159,14 @@ def _adapted(name: str, folder: Path, revision: str | None, allow_pickle: bool, 
 
 
 def _locate(name: str, *, weights: bool, code: bool) -> tuple[Path, str | None]:
-    """The folder that holds the encoder's files, and the revision asked for; fetched from the hub if need be."""
+    """The folder with the encoder's files, and the requested revision; downloads the files from the hub if needed."""
     if name == EMBEDDED:
         return Path(__file__).parent / "embedded" / EMBEDDED, None
     folder = Path(os.path.expanduser(name))
     if os.path.isdir(folder):
         return folder.resolve(), None
     if os.path.exists(folder):
-        raise InputError(f"encoder {name} is a file; expected the folder it lies in")
+        raise InputError(f"encoder {name} is a file; expected its folder")
     repository, _, revision = name.partition("@")
     if name.startswith((".", "/", "~")) or repository.count("/") > 1:
         raise InputError(
@@ -170,9 +176,9 @@ def _locate(name: str, *, weights: bool, code: bool) -> tuple[Path, str | None]:
 
 
 def _snapshot(name: str, *, weights: Sequence[str], code: bool) -> Path:
-    """The hub repository's top-level files in the local cache, downloaded first where they are not there.
+    """The folder in the local cache with the top-level files of a hub repository; downloads missing files.
 
-    weights: patterns of weight files to fetch besides configuration and tokenizer.
+    weights: patterns of the weight files that are needed, in addition to configuration and tokenizer.
     """
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import (
@@ -209,7 +215,7 @@ def _snapshot(name: str, *, weights: Sequence[str], code: bool) -> Path:
 
 
 def _weights(name: str, folder: Path, allow_pickle: bool) -> tuple[list[Path], bool]:
-    """The weight files, and whether they are pickled."""
+    """The weight files, and whether they are pickle files."""
     files = _sharded(folder, "model.safetensors")
     if files:
         return files, False
@@ -233,7 +239,7 @@ def _refuse_pickle(name: str, file: Path, allow_pickle: bool) -> None:
 
 
 def _sharded(folder: Path, name: str) -> list[Path]:
-    """The file of that name, or the shards that its index lists; empty where there is neither."""
+    """The file of that name, or the shards listed in its index; empty if there is neither."""
     if (folder / name).is_file():
         return [folder / name]
     index = folder / f"{name}.index.json"
@@ -249,8 +255,8 @@ def _sharded(folder: Path, name: str) -> list[Path]:
     return [index, *shards]
 
 
-def _described(name: str, folder: Path, trust_remote_code: bool) -> list[Path]:
-    """Configuration and tokenizer files, and the code that comes with them if it is trusted."""
+def _description_files(name: str, folder: Path, trust_remote_code: bool) -> list[Path]:
+    """The files of configuration and tokenizer, and the code in the folder if it is trusted."""
     config = folder / "config.json"
     if not config.is_file():
         raise InputError(f"encoder {name}: no config.json in {folder}; expected a Hugging Face model folder")
@@ -280,7 +286,7 @@ def read_json(file: Path) -> dict[str, Any]:
 
 
 def _fingerprint(files: Iterable[Path], *extra: str) -> str:
-    """Hex digest of the files' names and bytes, wherever they lie."""
+    """Hex digest of the files' names and bytes; independent of their folder."""
     digest = xxhash.xxh3_128()
     for file in files:
         digest.update(f"{file.name}:{file.stat().st_size}\n".encode())
@@ -293,16 +299,16 @@ def _fingerprint(files: Iterable[Path], *extra: str) -> str:
 
 
 def _half_parameters(file: Path) -> int:
-    """How many 16-bit (or smaller) floating-point weights a safetensors file holds, read off its header alone."""
+    """The number of floating-point weights of 16 bits or fewer in a safetensors file, from its header alone."""
     with file.open("rb") as stream:
         size = int.from_bytes(stream.read(8), "little")
         if size > min(file.stat().st_size, 100_000_000):
-            raise InputError(f"{file} is torn or not a safetensors file; download it again")
+            raise InputError(f"{file} is truncated or not a safetensors file; download it again")
         try:
             header = json.loads(stream.read(size))
             return sum(_size(entry["shape"]) for entry in header.values() if _is_half(entry.get("dtype", "")))
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise InputError(f"{file} is torn or not a safetensors file; download it again") from None
+            raise InputError(f"{file} is truncated or not a safetensors file; download it again") from None
 
 
 def _is_half(dtype: str) -> bool:
@@ -316,6 +322,6 @@ def _size(shape: Iterable[int]) -> int:
     return size
 
 
-def _label(name: str, folder: Path) -> str:
-    """How the encoder is called in tables: a folder by its last part, a hub id as it is."""
+def _display_name(name: str, folder: Path) -> str:
+    """The encoder's name in tables: the last part of a folder's path, or the hub id."""
     return folder.name if os.path.isdir(os.path.expanduser(name)) else name

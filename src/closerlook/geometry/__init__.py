@@ -1,4 +1,7 @@
-"""Geometry of labelled points: hulls, DirectProbe's clusters, distances, similarity, shape. Arrays in, numbers out."""
+"""Geometry of labelled points: convex hulls, DirectProbe's clusters, distances, similarity, shape.
+
+Functions take arrays and return values; they read no files and print nothing.
+"""
 
 from closerlook.geometry.audit import Audit, audit
 from closerlook.geometry.clusters import BlockedMerge, Clustering, cluster

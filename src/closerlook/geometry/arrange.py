@@ -1,4 +1,4 @@
-"""The space as the engine wants it: sorted by label, each place once, rows in conflict set aside."""
+"""Prepare points for the merging engine: sort by label, keep each position once, set conflicting rows aside."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ import numpy as np
 from closerlook.geometry.frame import Floats, Frame, Integers, longest
 
 NEIGHBOURS, SMALL = 16, 1e-3
-"""How far along a line points within tau are looked for where tau is not small."""
+"""Where tau is not SMALL, only this many successors along a line are compared."""
 
 
 @dataclass(frozen=True, eq=False)
 class Arrangement:
-    """The points in the frame: those that may merge first, by label, then the places of those in conflict.
+    """Points in the frame: first those that may merge, sorted by label, then the frozen positions of rows in conflict.
 
-    Z: (n + frozen, d), each place once for each label. starts: where each label begins. rows: for each row of Z a row
-    of X. item: for each row of X its row of Z. mass: how many rows of X it stands for. conflicts: rows of X
-    that are identical to one of another label. twin: for each such row, and others that never merge, a row of another
-    label at its place; -1 for the rest. blocking: for each frozen place its label, or -1 where it has several.
+    Z: (n + frozen, d), each position once for each label. starts: where each label begins. rows: the row of X behind
+    each row of Z. item: the row of Z for each row of X. mass: how many rows of X a row of Z represents. conflicts: rows
+    of X that are identical to a row of another label. twin: for each row in conflict, and each other row that cannot
+    merge, a row of another label at its position; -1 for all other rows. blocking: the label of each frozen position;
+    -1 if it has several labels.
     """
 
     Z: Floats
@@ -38,7 +39,10 @@ class Arrangement:
 
 
 def arrange(Z: Floats, place: Integers, codes: Integers, labels: int, tau: float) -> Arrangement:
-    """The points sorted for the engine. Z: (n, d) in a frame; place: see `same_rows`; codes: below `labels`."""
+    """Sort points for the merging engine.
+
+    Z: (n, d) in a frame. place: the position number of each row, from `same_rows`. codes: label numbers below `labels`.
+    """
     twin = _twins(codes, place)
     conflicts = np.flatnonzero(twin >= 0)
     _add_near_twins(twin, Z, codes, place, tau)
@@ -68,7 +72,7 @@ def arrange(Z: Floats, place: Integers, codes: Integers, labels: int, tau: float
 
 
 def same_rows(points: Floats) -> Integers:
-    """For each row the number of its place: the same for identical rows."""
+    """The position number of each row: equal for identical rows."""
     bits = np.ascontiguousarray(points + 0.0).view(np.uint64)  # + 0.0: zero has two signs
     factors = np.random.default_rng(0).integers(1, 2**63, (points.shape[1],), dtype=np.uint64) | np.uint64(1)
     hashes = np.zeros(len(points), np.uint64)
@@ -82,7 +86,7 @@ def same_rows(points: Floats) -> Integers:
 
 
 def _twins(codes: Integers, place: Integers) -> Integers:
-    """For each row in conflict a row of another label at the same place; -1 for the others."""
+    """For each row in conflict a row of another label at the same position; -1 for all others."""
     backwards = np.arange(len(place))[::-1]
     first = np.full(len(place), -1, np.int64)  # by place: its first row
     first[place[backwards]] = backwards
@@ -93,10 +97,11 @@ def _twins(codes: Integers, place: Integers) -> Integers:
 
 
 def _add_near_twins(twin: Integers, Z: Floats, codes: Integers, place: Integers, tau: float) -> None:
-    """Give a twin also to rows that are within tau of one of another label: as they are, they meet it.
+    """Also give a twin to rows within tau of a row of another label: two such points already overlap.
 
-    Points that near are neighbours along any line. The greedy would refuse all pairs of such rows by itself, but for
-    rows at one place, which come to it as one: for these none is missed, for others only if tau is large.
+    Points that near are neighbours along any line. The merging engine would itself refuse every merge of such a row,
+    with one exception: identical rows reach it as a single point. For these no twin is missed. For other rows one can
+    be missed only if tau is large.
     """
     order = np.argsort(place, kind="stable")
     starts = np.flatnonzero(np.r_[True, place[order][1:] != place[order][:-1]])
@@ -113,16 +118,17 @@ def _add_near_twins(twin: Integers, Z: Floats, codes: Integers, place: Integers,
             return
         a, b = sequence[close], sequence[close + step]
         alone = twin[leaders] < 0
-        asked = (alone[a] | alone[b]) & ((codes[leaders[a]] != codes[leaders[b]]) | ~alone[a] | ~alone[b])
+        candidates = (alone[a] | alone[b]) & ((codes[leaders[a]] != codes[leaders[b]]) | ~alone[a] | ~alone[b])
         if step > NEIGHBOURS and tau > SMALL:
-            asked &= (several[a] & alone[a]) | (several[b] & alone[b])
-        for one, other in zip(a[asked].tolist(), b[asked].tolist(), strict=True):
-            if np.linalg.norm(Z[leaders[one]] - Z[leaders[other]]) <= tau:
-                _pair_up(twin, codes, rows[one], rows[other])
+            candidates &= (several[a] & alone[a]) | (several[b] & alone[b])
+        for left, right in zip(a[candidates].tolist(), b[candidates].tolist(), strict=True):
+            if np.linalg.norm(Z[leaders[left]] - Z[leaders[right]]) <= tau:
+                _pair_up(twin, codes, rows[left], rows[right])
 
 
-def _pair_up(twin: Integers, codes: Integers, here: Integers, there: Integers) -> None:
-    for rows, others in ((here, there), (there, here)):
+def _pair_up(twin: Integers, codes: Integers, first: Integers, second: Integers) -> None:
+    """Give each row of one position a twin among the rows of the other position, and the reverse."""
+    for rows, others in ((first, second), (second, first)):
         for row in rows[twin[rows] < 0]:
             differing = others[codes[others] != codes[row]]
             if len(differing):

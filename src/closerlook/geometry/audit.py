@@ -1,4 +1,4 @@
-"""A clustering proved again from nothing: every pair by a certificate of its own, checked in plain numpy."""
+"""Prove a finished clustering again from scratch: one certificate for each pair, checked in plain numpy."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from closerlook.geometry.hulls import certified
 from closerlook.geometry.kernels import Progress
 
 PAIRS = 64
-"""Pairs whose certificates are held at a time."""
+"""Pairs whose certificates are in memory at a time."""
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What a fresh look at a clustering found.
+    """The result of proving a clustering again.
 
-    apart: pairs of clusters of different labels that were proved separable; conflicting: pairs that meet because both
-    are single rows at one place, or within tau of each other; blocked: pairs of clusters of one label that were proved
-    to be in the way of something. problems: a line for each thing that is not as it should be. Clean: there are none.
+    separable: pairs of clusters of different labels that were proved separable. conflicting: pairs of single rows of
+    different labels that are identical or within tau of each other. blocked: pairs of clusters of one label whose merge
+    was proved to be blocked. problems: one line for each failed proof.
     """
 
-    apart: int
+    separable: int
     conflicting: int
     blocked: int
     problems: tuple[str, ...]
 
     @property
     def clean(self) -> bool:
-        """Whether everything was proved."""
+        """Whether every proof succeeded."""
         return not self.problems
 
 
@@ -46,26 +46,32 @@ def audit(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Audit:
-    """Prove a clustering of X, y again: purity, disjoint hulls, and a blocker for each pair that might have merged.
+    """Prove a clustering of X, y again: one label per cluster, disjoint hulls, a blocking cluster for each pair.
 
     >>> from closerlook.geometry import cluster
     >>> X, y = [[0.0], [1.0], [2.0], [3.0]], ["a", "b", "a", "b"]
     >>> audit(X, y, cluster(X, y))
-    Audit(apart=4, conflicting=0, blocked=2, problems=())
+    Audit(separable=4, conflicting=0, blocked=2, problems=())
     """
     points = as_points(X)
     labels, codes = as_labels(y, len(points))
     if len(points) != len(clustering.assignments) or labels != clustering.labels:
-        raise InputError(f"X and y ({len(points)} rows, {len(labels)} labels) are not what was clustered")
+        raise InputError(
+            f"X and y have {len(points)} rows and {len(labels)} labels; expected those that were clustered"
+        )
     inspector = _Inspector(points, clustering, kernels.count_threads(threads))
     impure = np.flatnonzero(codes != clustering.cluster_codes[clustering.assignments])
-    inspector.problems += [f"row {row} is in cluster {clustering.assignments[row]}, of another label" for row in impure]
-    inspector.inspect_apart(progress)
+    inspector.problems += [
+        f"row {row} is in cluster {clustering.assignments[row]}, which has another label" for row in impure
+    ]
+    inspector.inspect_separable(progress)
     inspector.inspect_blocked(progress)
-    return Audit(inspector.apart, inspector.conflicting, inspector.blocked, tuple(inspector.problems))
+    return Audit(inspector.separable, inspector.conflicting, inspector.blocked, tuple(inspector.problems))
 
 
 class _Inspector:
+    """Proves a clustering pair by pair and counts the results."""
+
     def __init__(self, points: Floats, clustering: Clustering, threads: int) -> None:
         self.points, self.clustering, self.threads = points, clustering, threads
         self.frame = Frame.of(points)
@@ -73,10 +79,10 @@ class _Inspector:
         self.slack = Frame.slack(longest(self.Z), points.shape[1])
         self.tolerance = clustering.tau * self.frame.radius
         self.members = clustering.members()
-        self.apart = self.conflicting = self.blocked = 0
+        self.separable = self.conflicting = self.blocked = 0
         self.problems: list[str] = []
 
-    def inspect_apart(self, progress: Progress | None) -> None:
+    def inspect_separable(self, progress: Progress | None) -> None:
         """Every two clusters of different labels: separable, or single rows in conflict."""
         codes = self.clustering.cluster_codes
         single = self.clustering.sizes == 1
@@ -93,26 +99,26 @@ class _Inspector:
         self._compare_places(self.Z[rows[np.unique(place, return_index=True)[1]]], place, codes[alone])
 
     def _compare_places(self, places: Floats, place: Integers, codes: Integers) -> None:
-        """Single rows, each at a place: their distance is that of two points."""
-        held = np.zeros((len(places), self.clustering.n_labels), np.int64)
-        np.add.at(held, (place, codes), 1)
+        """Single rows, grouped by position: their distance is that of two points."""
+        counts = np.zeros((len(places), self.clustering.n_labels), np.int64)
+        np.add.at(counts, (place, codes), 1)
         for at in range(len(places)):
-            foreign = held[at].sum() * held[at:].sum(axis=1) - held[at:] @ held[at]  # pairs of rows of different labels
-            foreign[0] //= 2  # at the place itself each pair was counted from both sides
+            foreign = counts[at].sum() * counts[at:].sum(axis=1) - counts[at:] @ counts[at]
+            foreign[0] //= 2  # within the position itself each pair was counted twice
             distance = np.linalg.norm(places[at:] - places[at], axis=1)
             meet = distance <= self.tolerance + 2 * self.slack
             self.conflicting += int(foreign[meet].sum())
-            self.apart += int(foreign[~meet].sum())
+            self.separable += int(foreign[~meet].sum())
 
     def _separate(self, first: int, others: list[Integers]) -> None:
-        """A cluster from others, given in groups that lie at one place: one certificate for each group."""
+        """Prove a cluster separable from others, given in groups of identical rows: one certificate per group."""
         for at in range(0, len(others), PAIRS):
             part = others[at : at + PAIRS]
             groups = [self.members[first], *(self.members[same[0]] for same in part)]
             verdicts = self._solve(groups, [(0, i + 1) for i in range(len(part))])
             for same, verdict in zip(part, verdicts, strict=True):
                 if verdict == "separable":
-                    self.apart += len(same)
+                    self.separable += len(same)
                     continue
                 self.problems += [
                     f"clusters {min(first, other)} and {max(first, other)}, of different labels, are {verdict}"
@@ -120,54 +126,55 @@ class _Inspector:
                 ]
 
     def inspect_blocked(self, progress: Progress | None) -> None:
-        """Every two clusters of one label: their union meets a cluster of another label."""
+        """Every two clusters of one label: their union overlaps the blocking cluster."""
         pairs, k = list(self.clustering.blocked_pairs()), self.clustering.n_clusters
         waiting: list[BlockedMerge] = []
         for at, pair in enumerate(pairs):
-            blocker = self.clustering.refusals.between(*pair)
-            if blocker is None:
-                self.problems.append(f"clusters {pair[0]} and {pair[1]}: nothing is recorded that keeps them apart")
-            elif self.clustering.cluster_codes[blocker.blocking] == self.clustering.cluster_codes[pair[0]]:
+            blocked = self.clustering.refusals.between(*pair)
+            if blocked is None:
+                self.problems.append(f"clusters {pair[0]} and {pair[1]}: no blocked merge is recorded for them")
+            elif self.clustering.cluster_codes[blocked.blocking] == self.clustering.cluster_codes[pair[0]]:
                 self.problems.append(
-                    f"clusters {pair[0]} and {pair[1]} are blocked by {blocker.blocking}, of their own label"
+                    f"clusters {pair[0]} and {pair[1]} are blocked by {blocked.blocking}, of their own label"
                 )
-            elif len(blocker.rows) == len(blocker.blocking_rows) == 1 and self._coincide(blocker):
+            elif len(blocked.rows) == len(blocked.blocking_rows) == 1 and self._coincide(blocked):
                 self.blocked += 1
             else:
-                waiting.append(blocker)
+                waiting.append(blocked)
             if len(waiting) == PAIRS or (at == len(pairs) - 1 and waiting):
                 self._overlap(waiting)
                 waiting = []
                 if progress:
                     progress(k + k * (at + 1) // len(pairs), 2 * k)
 
-    def _coincide(self, blocker: BlockedMerge) -> bool:
-        """A single row of the union at the place of one of the blocker."""
-        own = self.clustering.assignments[blocker.rows[0]] in (blocker.first, blocker.second)
-        theirs = self.clustering.assignments[blocker.blocking_rows[0]] == blocker.blocking
-        apart = np.linalg.norm(self.Z[blocker.rows[0]] - self.Z[blocker.blocking_rows[0]])
-        return bool(own and theirs and apart <= self.tolerance * (1 - 1e-9))
+    def _coincide(self, blocked: BlockedMerge) -> bool:
+        """Whether a single row of the union is at the position of a row of the blocking cluster."""
+        own = self.clustering.assignments[blocked.rows[0]] in (blocked.first, blocked.second)
+        theirs = self.clustering.assignments[blocked.blocking_rows[0]] == blocked.blocking
+        distance = np.linalg.norm(self.Z[blocked.rows[0]] - self.Z[blocked.blocking_rows[0]])
+        return bool(own and theirs and distance <= self.tolerance * (1 - 1e-9))
 
-    def _overlap(self, blockers: list[BlockedMerge]) -> None:
+    def _overlap(self, merges: list[BlockedMerge]) -> None:
+        """Prove that the union of each two clusters overlaps the cluster that blocks it."""
         groups: list[Integers] = []
-        for blocker in blockers:
-            union = np.sort(np.concatenate([self.members[blocker.first], self.members[blocker.second]]))
-            groups += [union, self.members[blocker.blocking]]
-        verdicts = self._solve(groups, [(2 * i, 2 * i + 1) for i in range(len(blockers))])
-        for blocker, verdict in zip(blockers, verdicts, strict=True):
+        for blocked in merges:
+            union = np.sort(np.concatenate([self.members[blocked.first], self.members[blocked.second]]))
+            groups += [union, self.members[blocked.blocking]]
+        verdicts = self._solve(groups, [(2 * i, 2 * i + 1) for i in range(len(merges))])
+        for blocked, verdict in zip(merges, verdicts, strict=True):
             if verdict == "overlapping":
                 self.blocked += 1
             else:
                 self.problems.append(
-                    f"clusters {blocker.first} and {blocker.second} might have merged: with {blocker.blocking} their "
-                    f"union is {verdict}"
+                    f"clusters {blocked.first} and {blocked.second} could have been merged: their union and "
+                    f"cluster {blocked.blocking} are {verdict}"
                 )
 
     def _solve(self, groups: list[Integers], pairs: list[tuple[int, int]]) -> list[str]:
-        """The verdicts on some pairs of groups of rows, each from its certificate."""
+        """The verdict on each pair of groups of rows, from its certificate."""
         if not pairs:
             return []
-        found = kernels.solve_pairs(
+        verdicts = kernels.solve_pairs(
             self.Z,
             groups,
             np.array(pairs),
@@ -178,7 +185,7 @@ class _Inspector:
         )
         return [
             certified(
-                found,
+                verdicts,
                 at,
                 points_a=self.points[groups[a]],
                 points_b=self.points[groups[b]],

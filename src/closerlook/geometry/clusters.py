@@ -1,6 +1,6 @@
-"""DirectProbe's clusters: the greedy of the method, exactly, and what keeps the clusters apart.
+"""DirectProbe's clusters, exactly as the method defines them, with the reason for every blocked merge.
 
-`cluster` reads like the method: look for conflicts, test the labels as wholes, and merge greedily what is left.
+`cluster` follows the method: find conflicts, test whole labels, then merge greedily within the remaining labels.
 """
 
 from __future__ import annotations
@@ -20,19 +20,24 @@ from closerlook.geometry.hulls import TAU, check_tau
 from closerlook.geometry.kernels import Progress
 
 TIE = 1e-10
-"""Means whose distances differ by less than this many RMS radii are equally close: rounding explains it."""
+"""Means whose distances differ by less than this many RMS radii count as equally close: rounding explains it."""
 
 Merged = tuple[kernels.Merging, Integers]
-"""What the greedy did, and for each of its rows the row of the arrangement."""
+"""The result of the greedy merging, and the row of the arrangement behind each of its points."""
+
+
+Overlaps = tuple[list[list[int]], list[list[int]]]
+"""For each label, the labels and the frozen positions that its hull overlaps."""
 
 
 @dataclass(frozen=True)
 class BlockedMerge:
-    """Why two clusters of one label stay apart: their union would meet a cluster of another label.
+    """Why two clusters of one label were not merged: the hull of their union overlaps a cluster of another label.
 
-    first, second, blocker: numbers of clusters. rows and weights: a point of the union's hull; blocking_rows and
-    blocking_weights: the same point, within the tolerance, of the blocker's hull. Both are empty where `decided` is
-    False: the union was not shown apart from the blocker within the work limit, and so was not made.
+    first, second: cluster numbers; blocking: the number of the blocking cluster. rows and weights: a point of the
+    union's hull. blocking_rows and blocking_weights: the same point, within the tolerance, of the blocking cluster's
+    hull. All four are empty if `decided` is False: the solver stalled before it proved the union separable from the
+    blocking cluster or overlapping with it, so the merge was refused.
     """
 
     first: int
@@ -47,15 +52,15 @@ class BlockedMerge:
 
 @dataclass(frozen=True, eq=False)
 class Clustering:
-    """Label-pure clusters whose convex hulls are disjoint, and how they came about.
+    """Clusters of one label each, with disjoint convex hulls, and the history of their merges.
 
     assignments: (n,) the cluster of each row; clusters are numbered by their smallest row. labels: all labels, sorted.
-    cluster_codes: (k,) the place of each cluster's label among them. conflicts: rows that are identical to a row
-    of another label: such a row never merges. merges: the history, a record array with the smallest rows of the two
-    clusters, `first` and `second`, and the `distance` of their means; labels in `whole` were merged in one step, as
-    they are separable from all others. n_undecided: verdicts that were not reached, for which the pair was
-    not merged. meeting: whether hulls of different labels, as wholes, meet. tau: relative to `radius`, the RMS radius.
-    effort: counts of the tests that were made.
+    cluster_codes: (k,) the index of each cluster's label in labels. conflicts: rows that are identical to a row of
+    another label; these never merge. merges: the merge history, a record array with the smallest rows of the two
+    clusters, `first` and `second`, and the `distance` between their means. whole: labels that are separable from all
+    others and so were merged in one step, without history. n_undecided: pairs for which the solver stalled before it
+    found a proof; these were not merged. labels_overlap: whether the hulls of two whole labels overlap. tau: relative
+    to `radius`, the RMS radius. effort: counts of the tests made.
     """
 
     assignments: Integers
@@ -65,7 +70,7 @@ class Clustering:
     merges: NDArray[np.void]
     whole: tuple[Label, ...]
     n_undecided: int
-    meeting: bool
+    labels_overlap: bool
     tau: float
     radius: float
     effort: dict[str, int] = field(repr=False)
@@ -73,21 +78,21 @@ class Clustering:
 
     @property
     def n_clusters(self) -> int:
-        """How many clusters there are."""
+        """The number of clusters."""
         return len(self.cluster_codes)
 
     @property
     def n_labels(self) -> int:
-        """How many labels there are."""
+        """The number of labels."""
         return len(self.labels)
 
     @property
     def is_separable(self) -> bool:
-        """Whether the space is linearly separable: no two labels meet, so there is one cluster for each label.
+        """Whether the space is linearly separable: no two labels overlap, so each label is one cluster.
 
-        (Two labels of one row each at the same place are two clusters as well, but not separable.)
+        Two labels of one row each at the same position are two clusters as well, but not separable.
         """
-        return self.n_clusters == self.n_labels and not self.meeting
+        return self.n_clusters == self.n_labels and not self.labels_overlap
 
     @property
     def cluster_labels(self) -> list[Label]:
@@ -96,41 +101,42 @@ class Clustering:
 
     @property
     def sizes(self) -> Integers:
-        """(k,) how many rows each cluster has."""
+        """(k,) the number of rows in each cluster."""
         return np.bincount(self.assignments, minlength=self.n_clusters)
 
     def members(self) -> list[Integers]:
-        """The rows of each cluster, ascending."""
+        """The rows of each cluster, in ascending order."""
         order = np.argsort(self.assignments, kind="stable")
         return np.split(order, np.cumsum(self.sizes)[:-1])
 
     def blocked_pairs(self) -> Iterator[tuple[int, int]]:
-        """Every two clusters of one label: each pair was refused."""
+        """All pairs of clusters of one label; each pair is a blocked merge."""
         for code in range(self.n_labels):
             yield from combinations(np.flatnonzero(self.cluster_codes == code).tolist(), 2)
 
     def blocked_merge(self, first: int, second: int) -> BlockedMerge:
-        """What keeps two clusters of one label apart."""
+        """Why two clusters of one label were not merged."""
         first, second = sorted((first, second))
         k = self.n_clusters
         if first < 0 or second >= k or first == second or self.cluster_codes[first] != self.cluster_codes[second]:
             raise InputError(f"clusters {first} and {second}: expected two different clusters of one label, below {k}")
-        found = self.refusals.between(first, second)
-        if found is None:
-            raise InputError(f"clusters {first} and {second}: nothing is recorded that keeps them apart")
-        return found
+        blocked = self.refusals.between(first, second)
+        if blocked is None:
+            raise InputError(f"clusters {first} and {second}: no blocked merge is recorded for them")
+        return blocked
 
     def blocked_merges(self) -> Iterator[BlockedMerge]:
-        """What keeps each two clusters of one label apart."""
+        """Why each pair of clusters of one label was not merged."""
         return (self.blocked_merge(first, second) for first, second in self.blocked_pairs())
 
 
 @dataclass(frozen=True, eq=False)
 class Refusals:
-    """The refusals behind the final clusters, with their weights by row.
+    """The blocked merges of the final clusters, with their weights by row.
 
-    blocker: a final cluster; begin: where each refusal's weights start; own: whether a weight is on the union. twin:
-    see Arrangement. first_rows: of each final cluster. index: the first refusal of each final pair.
+    blocking: the final cluster that blocks each merge. begin: where the weights of each blocked merge start. own:
+    whether a weight belongs to the union. twin: see Arrangement. first_rows: the first row of each final cluster.
+    index: the first blocked merge of each pair of final clusters.
     """
 
     assignments: Integers
@@ -144,16 +150,16 @@ class Refusals:
     index: dict[tuple[int, int], int]
 
     def between(self, first: int, second: int) -> BlockedMerge | None:
-        """The blocker of two final clusters of one label; None if there is no record of it."""
+        """The blocked merge of two final clusters of one label; None if none is recorded."""
         if max(first, second) >= len(self.first_rows):
             return None
         for cluster in (first, second):
             row = int(self.first_rows[cluster])
             if self.twin[row] >= 0:  # a row in conflict
                 twin = int(self.twin[row])
-                one = np.ones(1)
-                other = int(self.assignments[twin])
-                return BlockedMerge(first, second, other, np.array([row]), one, np.array([twin]), one)
+                weight = np.ones(1)
+                blocking = int(self.assignments[twin])
+                return BlockedMerge(first, second, blocking, np.array([row]), weight, np.array([twin]), weight)
         if (first, second) not in self.index:
             return None
         at = self.index[first, second]
@@ -173,15 +179,15 @@ def cluster(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Clustering:
-    """The clusters of DirectProbe: the closest means of one label merge first, unless the union meets another label.
+    """DirectProbe's clusters: merge the closest means of one label, unless the union overlaps another label.
 
-    X: (n, d) points, y: (n,) labels. tau: hulls nearer than tau RMS radii meet. threads: all cores by default; the
-    result is the same for any number. progress: called with what is done and what there is in all.
+    X: (n, d) points, y: (n,) labels. tau: hulls nearer than tau RMS radii overlap. threads: all cores by default; the
+    result does not depend on it. progress: called with the amount of work done and the total.
 
-    >>> found = cluster([[0.0], [1.0], [2.0], [3.0], [4.0]], ["a", "a", "b", "a", "a"])
-    >>> found.n_clusters, found.is_separable, found.assignments.tolist()
+    >>> clustering = cluster([[0.0], [1.0], [2.0], [3.0], [4.0]], ["a", "a", "b", "a", "a"])
+    >>> clustering.n_clusters, clustering.is_separable, clustering.assignments.tolist()
     (3, False, [0, 0, 1, 2, 2])
-    >>> found.blocked_merge(0, 2).blocking_rows.tolist()
+    >>> clustering.blocked_merge(0, 2).blocking_rows.tolist()
     [2]
     """
     points = as_points(X)
@@ -190,17 +196,17 @@ def cluster(
     threads = kernels.count_threads(threads)
     frame = Frame.of(points)
     space = arrange(frame.place(points), same_rows(points), codes, len(labels), tau * frame.radius)
-    meetings = _meetings(space, threads, progress)
-    merged = _merge(space, meetings, TIE * frame.radius, threads, progress)
-    meeting = any(map(any, meetings)) or bool((space.twin >= 0).any())
-    return _conclude(space, merged, labels, tau, frame, meeting=meeting)
+    overlapping = _overlapping_labels(space, threads, progress)
+    merged = _merge(space, overlapping, TIE * frame.radius, threads, progress)
+    labels_overlap = any(map(any, overlapping)) or bool((space.twin >= 0).any())
+    return _conclude(space, merged, labels, tau, frame, labels_overlap=labels_overlap)
 
 
-# ---- the labels as wholes ----
+# ---- whole labels ----
 
 
-def _meetings(space: Arrangement, threads: int, progress: Progress | None) -> tuple[list[list[int]], list[list[int]]]:
-    """For each label those that its hull meets, and the frozen places that it meets."""
+def _overlapping_labels(space: Arrangement, threads: int, progress: Progress | None) -> Overlaps:
+    """For each label, the labels and the frozen positions that its hull overlaps."""
     present = [label for label in range(space.labels) if space.starts[label] < space.starts[label + 1]]
     groups = [np.arange(space.starts[label], space.starts[label + 1]) for label in range(space.labels)]
     groups += [np.array([row]) for row in range(space.n, len(space.Z))]
@@ -212,10 +218,10 @@ def _meetings(space: Arrangement, threads: int, progress: Progress | None) -> tu
         return foes, blocks
     n = len(space.codes)
     report = (lambda done, total: progress(done * n // (10 * total), n)) if progress else None
-    found = kernels.solve_pairs(
+    verdicts = kernels.solve_pairs(
         space.Z, groups, np.array(pairs), tau=space.tau, slack=space.slack, threads=threads, progress=report
     )
-    for (label, other), verdict in zip(pairs, found.verdict.tolist(), strict=True):
+    for (label, other), verdict in zip(pairs, verdicts.verdict.tolist(), strict=True):
         if verdict == kernels.SEPARABLE:
             continue
         if other >= space.labels:
@@ -226,18 +232,18 @@ def _meetings(space: Arrangement, threads: int, progress: Progress | None) -> tu
     return foes, blocks
 
 
-# ---- the greedy on what is left ----
+# ---- greedy merging of the other labels ----
 
 
 def _merge(
     space: Arrangement,
-    meetings: tuple[list[list[int]], list[list[int]]],
+    overlapping: Overlaps,
     tie: float,
     threads: int,
     progress: Progress | None,
 ) -> Merged | None:
-    """The greedy on the labels that meet something; None if there are none."""
-    foes, blocks = meetings
+    """Merge greedily within the labels that overlap something; None if there are none."""
+    foes, blocks = overlapping
     mixed = [label for label in range(space.labels) if foes[label] or blocks[label]]
     if not mixed:
         return None
@@ -250,10 +256,9 @@ def _merge(
     np.cumsum([space.starts[label + 1] - space.starts[label] for label in mixed], out=starts[1:])
     inner_foes = [[number[foe] for foe in foes[label]] for label in mixed]
     basis, planes = _directions(Z, n, starts, inner_foes)
-    every = len(space.codes)
-    report = (
-        (lambda done, total: progress(every // 10 + done * (every - every // 10) // total, every)) if progress else None
-    )
+    n_rows = len(space.codes)
+    start = n_rows // 10  # the test of whole labels was the first tenth
+    report = (lambda done, total: progress(start + done * (n_rows - start) // total, n_rows)) if progress else None
     merging = kernels.merge_greedily(
         Z,
         n=n,
@@ -276,9 +281,9 @@ def _merge(
 def _directions(
     Z: Floats, n: int, starts: Integers, foes: list[list[int]]
 ) -> tuple[Floats, list[tuple[int, int, Floats]]]:
-    """Directions in which the points vary most; and for labels that meet, normals that separate most of their points.
+    """The directions of largest variance, and normals that separate most points of each two overlapping labels.
 
-    They only make the engine fast: no verdict depends on them.
+    They make the engine fast; no verdict depends on them.
     """
     d = Z.shape[1]
     scatter = Z.T @ Z / len(Z)
@@ -289,8 +294,8 @@ def _directions(
     planes = []
     for label, others in enumerate(foes):
         for foe in (other for other in others if other > label):
-            apart = means[label] - means[foe]
-            for normal in (np.linalg.solve(within + ridge * np.eye(d), apart), apart):
+            difference = means[label] - means[foe]
+            for normal in (np.linalg.solve(within + ridge * np.eye(d), difference), difference):
                 length = float(np.linalg.norm(normal))
                 if np.isfinite(length) and length > 0:
                     planes.append((label, foe, normal / length))
@@ -307,8 +312,9 @@ def _conclude(
     tau: float,
     frame: Frame,
     *,
-    meeting: bool,
+    labels_overlap: bool,
 ) -> Clustering:
+    """Assemble the clustering from the arrangement and the merges."""
     owner = np.arange(len(space.Z))
     owner[: space.n] = space.starts[np.searchsorted(space.starts, owner[: space.n], side="right") - 1]
     mixed = np.zeros(space.labels, bool)
@@ -321,7 +327,7 @@ def _conclude(
         effort = merging.effort
     owner = owner[space.item]
     frozen = space.twin >= 0
-    owner[frozen] = len(space.Z) + np.flatnonzero(frozen)  # each alone, even where several coincide
+    owner[frozen] = len(space.Z) + np.flatnonzero(frozen)  # each is its own cluster, even if several are identical
     _, first, inverse = np.unique(owner, return_index=True, return_inverse=True)
     order = np.argsort(first)
     number = np.empty(len(order), np.int64)
@@ -336,7 +342,7 @@ def _conclude(
         _history(space, merged, mixed, frame),
         tuple(labels[code] for code in free if not mixed[code]),
         effort.get("undecided", 0),
-        meeting,
+        labels_overlap,
         tau,
         float(frame.outside(frame.radius)),
         effort,
@@ -345,7 +351,7 @@ def _conclude(
 
 
 def _history(space: Arrangement, merged: Merged | None, mixed: NDArray[np.bool_], frame: Frame) -> NDArray[np.void]:
-    """The merges in order: first rows that coincide, then those of the greedy."""
+    """The merges in order: first identical rows, then the greedy merges."""
     kind = np.dtype([("first", np.int64), ("second", np.int64), ("distance", np.float64)])
     leader = space.rows[space.item]
     again = np.flatnonzero((leader != np.arange(len(leader))) & (space.twin < 0) & mixed[space.codes])
@@ -375,14 +381,14 @@ def _refusals(space: Arrangement, merged: Merged | None, assignments: Integers, 
             index[pair] = at
     own = merging.side > 0
     places = rows[merging.place]
-    blocker = rows[merging.blocking]
-    # A frozen place may have a row of the union's own label first: what blocks is the row of another label.
+    blocking = rows[merging.blocking]
+    # A frozen position may have a row of the union's own label first; the blocking row is the one of another label.
     codes = space.codes[rows[merging.a]]
-    swap = space.codes[blocker] == codes
-    blocker[swap] = space.twin[blocker[swap]]
+    swap = space.codes[blocking] == codes
+    blocking[swap] = space.twin[blocking[swap]]
     each = np.repeat(codes, np.diff(merging.begin))
     swap = ~own & (space.codes[places] == each)
     places[swap] = space.twin[places[swap]]
     return Refusals(
-        assignments, assignments[blocker], merging.begin, places, merging.weight, own, space.twin, first, index
+        assignments, assignments[blocking], merging.begin, places, merging.weight, own, space.twin, first, index
     )

@@ -1,4 +1,4 @@
-"""Distances of clusters and of labels, each held by a certified interval, and the extent of single clusters."""
+"""Distances between clusters and between labels, with certified bounds, and distances within clusters."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from closerlook.geometry.kernels import Progress
 Statistic = Literal["mean", "min"]
 
 BLOCK = 1024
-"""Rows whose distances to all others are held at a time."""
+"""Rows whose distances to all others are in memory at a time."""
 
 
 @dataclass(frozen=True, eq=False)
 class ClusterDistances:
-    """Hull distances of all clusters of different labels.
+    """Distances between the convex hulls of all clusters of different labels.
 
-    Clusters of the same hull (rows in conflict at one place) share a shape. shape: (k,) the shape of each cluster, -1
-    where it is left out; lower, upper: (shapes, shapes), NaN where no two clusters of different labels have them.
-    min_points: clusters of fewer rows are left out; excluded: their numbers. radius: the RMS radius of the space.
+    Clusters with the same hull (rows in conflict at one position) share a shape. shape: (k,) the shape of each cluster,
+    -1 if it is excluded. lower, upper: (shapes, shapes) bounds; NaN if no two clusters of different labels have these
+    shapes. min_points: clusters with fewer rows are excluded; excluded: their numbers. radius: the RMS radius of the
+    space.
     """
 
     clustering: Clustering
@@ -40,31 +41,32 @@ class ClusterDistances:
     radius: float
 
     def between(self, first: int, second: int) -> tuple[float, float]:
-        """The interval that holds the distance of two clusters of different labels; NaN if one is left out."""
+        """The bounds of the distance between two clusters of different labels; NaN if one is excluded."""
         i, j = self.shape[first], self.shape[second]
         if min(i, j) < 0:
             return np.nan, np.nan
         return float(self.lower[i, j]), float(self.upper[i, j])
 
     def matrix(self) -> Floats:
-        """(k, k) the middles of the intervals; 0 on the diagonal, NaN for clusters of one label or left out."""
+        """(k, k) midpoints of the bounds; 0 on the diagonal, NaN within a label or if a cluster is excluded."""
         middle = self.lower + (self.upper - self.lower) / 2
-        found = np.where(
+        distances = np.where(
             (self.shape[:, None] >= 0) & (self.shape >= 0), middle[self.shape[:, None], self.shape], np.nan
         )
         codes = self.clustering.cluster_codes
-        found[codes[:, None] == codes] = np.nan
-        np.fill_diagonal(found, 0.0)
-        return found
+        distances[codes[:, None] == codes] = np.nan
+        np.fill_diagonal(distances, 0.0)
+        return distances
 
 
 @dataclass(frozen=True, eq=False)
 class LabelDistances:
-    """Distances of labels: over their pairs of clusters the mean, or the minimum.
+    """Distances between labels: the mean, or the minimum, over their pairs of clusters.
 
-    labels: sorted; values: (m, m), symmetric, 0 on the diagonal, NaN for a label without clusters of min_points rows;
-    lower, upper: what is certain. separable: whether the space is linearly separable. excluded: for each label that
-    loses any, how many clusters min_points leaves out. radius: the RMS radius; `relative` is in its units.
+    labels: sorted. values: (m, m), symmetric, 0 on the diagonal, NaN for a label without clusters of min_points rows.
+    lower, upper: certified bounds of the values. separable: whether the space is linearly separable. excluded: the
+    number of clusters with fewer than min_points rows, for each label that has any. radius: the RMS radius; `relative`
+    is in its units.
     """
 
     labels: tuple[Label, ...]
@@ -79,39 +81,39 @@ class LabelDistances:
 
     @property
     def relative(self) -> Floats:
-        """(m, m) the distances in RMS radii; 0 where all points are one."""
+        """(m, m) the distances in RMS radii; 0 if all points are identical."""
         return self.values / (self.radius if self.radius > 0 else 1.0)
 
     def nearest(self) -> list[tuple[Label, Label | None, float]]:
-        """For each label: it, the nearest other label, and their distance; (label, None, nan) where there is none."""
-        apart = self.values.copy()
-        np.fill_diagonal(apart, np.nan)
-        found: list[tuple[Label, Label | None, float]] = []
-        for label, row in zip(self.labels, apart, strict=True):
+        """Each label, its nearest other label, and their distance; (label, None, nan) if it has none."""
+        distances = self.values.copy()
+        np.fill_diagonal(distances, np.nan)
+        nearest: list[tuple[Label, Label | None, float]] = []
+        for label, row in zip(self.labels, distances, strict=True):
             if np.isnan(row).all():
-                found.append((label, None, np.nan))
+                nearest.append((label, None, np.nan))
             else:
                 at = int(np.nanargmin(row))
-                found.append((label, self.labels[at], float(row[at])))
-        return found
+                nearest.append((label, self.labels[at], float(row[at])))
+        return nearest
 
     def measured(self) -> set[Label]:
-        """The labels that have a distance to another one."""
+        """The labels that have a distance to another label."""
         return {label for label, other, _ in self.nearest() if other is not None}
 
     def minimum(self) -> Floats:
-        """(m,) the distance of each label to the nearest other one."""
+        """(m,) the minimum distance of each label: its distance to the nearest other label."""
         return np.array([distance for _, _, distance in self.nearest()])
 
     def mean_minimum(self) -> float:
-        """The mean of these over the labels that have one; NaN where none has."""
+        """The mean of the minimum distances over the labels that have one; NaN if none has."""
         minimum = self.minimum()
         return float(np.nanmean(minimum)) if np.isfinite(minimum).any() else np.nan
 
 
 @dataclass(frozen=True, eq=False)
 class ClusterExtents:
-    """How large each cluster is inside: mean and maximum distance of two of its rows; 0 for a single row."""
+    """Mean and maximum distance between two rows of each cluster; 0 for a cluster of one row."""
 
     mean: Floats
     maximum: Floats
@@ -127,9 +129,10 @@ def cluster_distances(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> ClusterDistances:
-    """The hull distances of all clusters of different labels, to a relative gap.
+    """Distances between the convex hulls of all clusters of different labels.
 
-    X: (n, d) the points that were clustered. min_points: leave out clusters of fewer rows (the paper's code: 6).
+    X: (n, d) the points that were clustered. min_points: exclude clusters with fewer rows (6 in the code of the paper).
+    gap: relative gap between the bounds.
     """
     points = _points_of(X, clustering)
     if min_points < 1:
@@ -142,7 +145,7 @@ def cluster_distances(
     excluded = np.flatnonzero(clustering.sizes < min_points)
     shape, groups = _shapes(Z, members, clustering.sizes >= min_points)
     lower, upper = _hull_distances(
-        Z, groups, _wanted(clustering, shape, len(groups)), gap=gap, threads=threads, progress=progress
+        Z, groups, _shape_pairs(clustering, shape, len(groups)), gap=gap, threads=threads, progress=progress
     )
     return ClusterDistances(
         clustering,
@@ -156,7 +159,7 @@ def cluster_distances(
 
 
 def label_distances(distances: ClusterDistances, *, statistic: Statistic = "mean") -> LabelDistances:
-    """The distances of labels: over all pairs of their clusters the mean (as the released code) or the minimum.
+    """Distances between labels: the mean (as in the released code) or the minimum over their pairs of clusters.
 
     >>> from closerlook.geometry.clusters import cluster
     >>> X, y = [[0.0], [1.0], [3.0], [7.0]], ["a", "a", "b", "c"]
@@ -187,7 +190,7 @@ def label_distances(distances: ClusterDistances, *, statistic: Statistic = "mean
 
 
 class PlacedClusters:
-    """The clusters of a space, placed once; which of their rows are drawn may change from one question to the next."""
+    """The clusters of a space, prepared once, so that distances of many subsets of the rows can be computed."""
 
     def __init__(
         self, X: ArrayLike, clustering: Clustering, *, min_points: int = 1, threads: int | None = None
@@ -197,25 +200,26 @@ class PlacedClusters:
         self.frame = Frame.of(points)
         self.Z = self.frame.place(points)
         self.shape, self.groups = _shapes(self.Z, clustering.members(), clustering.sizes >= min_points)
-        pairs = _wanted(clustering, self.shape, len(self.groups))
+        pairs = _shape_pairs(clustering, self.shape, len(self.groups))
         single = (np.array([len(group) for group in self.groups])[pairs] == 1).all(axis=1)
         self.hulls = pairs[~single]
         self.points = _hull_distances(self.Z, self.groups, pairs[single], gap=GAP, threads=threads, progress=None)
 
     def distances(self, drawn: NDArray[np.bool_], *, gap: float = GAP) -> ClusterDistances:
-        """The distances of the hulls of the rows drawn, (n,); a cluster none of whose rows is drawn is left out.
+        """Hull distances of the clusters restricted to the drawn rows; a cluster without drawn rows is excluded.
 
-        Hulls of parts lie inside those of the whole: they are disjoint as well, and need no clustering of their own.
+        drawn: (n,). The hulls of subsets lie inside the original hulls, so they are disjoint and need no new
+        clustering.
         """
-        there = np.array([len(group) == 1 or drawn[group].any() for group in self.groups], dtype=bool)
+        present = np.array([len(group) == 1 or drawn[group].any() for group in self.groups], dtype=bool)
         groups = [
-            group[drawn[group]] if some and len(group) > 1 else group[:1]
-            for some, group in zip(there, self.groups, strict=True)
+            group[drawn[group]] if is_present and len(group) > 1 else group[:1]
+            for is_present, group in zip(present, self.groups, strict=True)
         ]
-        pairs = self.hulls[there[self.hulls].all(axis=1)]
+        pairs = self.hulls[present[self.hulls].all(axis=1)]
         lower, upper = _hull_distances(self.Z, groups, pairs, gap=gap, threads=self.threads, progress=None)
-        seen = np.bincount(self.clustering.assignments[drawn], minlength=self.clustering.n_clusters) > 0
-        shape = np.where(seen, self.shape, -1)
+        drawn_clusters = np.bincount(self.clustering.assignments[drawn], minlength=self.clustering.n_clusters) > 0
+        shape = np.where(drawn_clusters, self.shape, -1)
         return ClusterDistances(
             self.clustering,
             shape,
@@ -228,7 +232,7 @@ class PlacedClusters:
 
 
 def within_cluster_distances(X: ArrayLike, clustering: Clustering) -> ClusterExtents:
-    """Mean and maximum distance of two rows of each cluster.
+    """Mean and maximum distance between two rows of each cluster.
 
     >>> from closerlook.geometry.clusters import cluster
     >>> X, y = [[0.0], [1.0], [2.0], [7.0]], ["a", "a", "a", "b"]
@@ -238,11 +242,12 @@ def within_cluster_distances(X: ArrayLike, clustering: Clustering) -> ClusterExt
     """
     points = _points_of(X, clustering)
     frame = Frame.of(points)
-    found = frame.outside(np.array([_pairwise(frame.place(points[rows])) for rows in clustering.members()]))
-    return ClusterExtents(found[:, 0], found[:, 1], float(frame.outside(frame.radius)))
+    distances = frame.outside(np.array([_pairwise(frame.place(points[rows])) for rows in clustering.members()]))
+    return ClusterExtents(distances[:, 0], distances[:, 1], float(frame.outside(frame.radius)))
 
 
 def _points_of(X: ArrayLike, clustering: Clustering) -> Floats:
+    """Check that X has as many rows as were clustered."""
     points = as_points(X)
     if len(points) != len(clustering.assignments):
         raise InputError(f"X has {len(points)} rows; expected the {len(clustering.assignments)} that were clustered")
@@ -250,7 +255,7 @@ def _points_of(X: ArrayLike, clustering: Clustering) -> Floats:
 
 
 def _pairwise(Z: Floats) -> tuple[float, float]:
-    """The mean and the maximum distance of two rows."""
+    """The mean and the maximum distance between two rows."""
     n = len(Z)
     if n < 2:
         return 0.0, 0.0
@@ -259,19 +264,19 @@ def _pairwise(Z: Floats) -> tuple[float, float]:
     total, largest = 0.0, 0.0
     for at in range(0, n, BLOCK):
         block = square[at : at + BLOCK, None] + square - 2 * (Z[at : at + BLOCK] @ Z.T)
-        # where little is left of the difference, take it from the points themselves
+        # where the difference cancels, compute it from the coordinates
         i, j = np.nonzero(block < 1e-9 * square.max())
         for part in range(0, len(i), BLOCK):
             a, b = i[part : part + BLOCK] + at, j[part : part + BLOCK]
             block[a - at, b] = ((Z[a] - Z[b]) ** 2).sum(axis=1)
-        apart = np.sqrt(np.maximum(block, 0.0))
-        total += float(apart.sum())
-        largest = max(largest, float(apart.max()))
+        distances = np.sqrt(np.maximum(block, 0.0))
+        total += float(distances.sum())
+        largest = max(largest, float(distances.max()))
     return total / (n * (n - 1)), largest
 
 
 def _shapes(Z: Floats, members: list[Integers], kept: ArrayLike) -> tuple[Integers, list[Integers]]:
-    """For each cluster the number of its shape (-1: left out), and the rows of each; single rows at one place share."""
+    """The shape number of each cluster (-1: excluded), and the rows of each shape; identical single rows share one."""
     shape = np.full(len(members), -1, np.int64)
     groups: list[Integers] = []
     places: dict[bytes, int] = {}
@@ -286,12 +291,12 @@ def _shapes(Z: Floats, members: list[Integers], kept: ArrayLike) -> tuple[Intege
     return shape, groups
 
 
-def _wanted(clustering: Clustering, shape: Integers, shapes: int) -> Integers:
+def _shape_pairs(clustering: Clustering, shape: Integers, shapes: int) -> Integers:
     """(m, 2) the pairs of shapes that clusters of different labels have."""
-    held = np.zeros((clustering.n_labels, shapes), bool)
-    held[clustering.cluster_codes[shape >= 0], shape[shape >= 0]] = True
-    several = held.sum(axis=0) > 1
-    single = np.where(several, -1, held.argmax(axis=0))
+    has_shape = np.zeros((clustering.n_labels, shapes), bool)
+    has_shape[clustering.cluster_codes[shape >= 0], shape[shape >= 0]] = True
+    several = has_shape.sum(axis=0) > 1
+    single = np.where(several, -1, has_shape.argmax(axis=0))
     i, j = np.triu_indices(shapes, 1)
     differ = (single[i] != single[j]) | several[i]
     return np.column_stack([i[differ], j[differ]])
@@ -306,6 +311,7 @@ def _hull_distances(
     threads: int | None,
     progress: Progress | None,
 ) -> tuple[Floats, Floats]:
+    """(k, k) lower and upper bounds of the distances between the hulls of the groups of each pair; else NaN."""
     k = len(groups)
     lower, upper = np.full((k, k), np.nan), np.full((k, k), np.nan)
     np.fill_diagonal(lower, 0.0)
@@ -319,11 +325,11 @@ def _hull_distances(
     points = pairs[single]
     for at in range(0, len(points), BLOCK):
         a, b = points[at : at + BLOCK].T
-        apart = np.linalg.norm(Z[first[a]] - Z[first[b]], axis=1)
-        lower[a, b], upper[a, b] = np.maximum(apart - 2 * slack, 0.0), apart + 2 * slack
+        distances = np.linalg.norm(Z[first[a]] - Z[first[b]], axis=1)
+        lower[a, b], upper[a, b] = np.maximum(distances - 2 * slack, 0.0), distances + 2 * slack
     hulls = pairs[~single]
-    hulls = hulls[np.argsort(-size[hulls].sum(axis=1), kind="stable")]  # the largest first: no thread is left waiting
-    found = kernels.solve_pairs(
+    hulls = hulls[np.argsort(-size[hulls].sum(axis=1), kind="stable")]  # largest first: no thread idles at the end
+    bounds = kernels.solve_pairs(
         Z,
         groups,
         hulls,
@@ -334,22 +340,25 @@ def _hull_distances(
         progress=progress,
     )
     a, b = hulls.T
-    lower[a, b], upper[a, b] = np.maximum(found.lower - 2 * slack, 0.0), found.upper + 2 * slack
+    lower[a, b], upper[a, b] = np.maximum(bounds.lower - 2 * slack, 0.0), bounds.upper + 2 * slack
     return np.fmax(lower, lower.T), np.fmax(upper, upper.T)
 
 
 def _over_labels(table: Floats, counts: Floats, statistic: Statistic) -> Floats:
-    """(m, m) the mean or the minimum over pairs of clusters. table: of shapes; counts: (m, shapes) clusters of each."""
+    """(m, m) the mean or the minimum over pairs of clusters.
+
+    table: (shapes, shapes) distances. counts: (m, shapes) how many clusters of each label have each shape.
+    """
     m = len(counts)
-    found = np.full((m, m), np.nan)
-    np.fill_diagonal(found, np.where(counts.any(axis=1), 0.0, np.nan))
+    result = np.full((m, m), np.nan)
+    np.fill_diagonal(result, np.where(counts.any(axis=1), 0.0, np.nan))
     if statistic == "mean":
-        share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)  # shares first: a sum might overflow
+        share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)  # divide first: a sum might overflow
         mean = share @ np.nan_to_num(table) @ share.T
         mean[~counts.any(axis=1)] = mean[:, ~counts.any(axis=1)] = np.nan
-        return np.where(np.eye(m, dtype=bool), found, mean)
+        return np.where(np.eye(m, dtype=bool), result, mean)
     shapes = [np.flatnonzero(row) for row in counts]
     for i, j in combinations(range(m), 2):
         if len(shapes[i]) and len(shapes[j]):
-            found[i, j] = found[j, i] = table[np.ix_(shapes[i], shapes[j])].min()
-    return found
+            result[i, j] = result[j, i] = table[np.ix_(shapes[i], shapes[j])].min()
+    return result

@@ -1,10 +1,9 @@
-"""How well labels fit a space, in one number each: LogME, generalised discrimination value, silhouette."""
+"""How well labels fit a space, as single numbers: LogME, generalised discrimination value (GDV), silhouette."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,42 +22,45 @@ from closerlook.geometry.shape import (
 )
 
 MISSED = 1e-5
-"""Added to what a linear model misses of a target, as LogME's authors do: a model that misses nothing has no bound."""
+"""Added to the residual of each target, as in the code of LogME's authors: without it a perfect fit has no bound."""
 
 RATIOS = np.arange(-28.0, 8.0, 0.25)
-"""Exponents of ten among which the best ratio of precisions is looked for; 0 is the largest squared singular value."""
+"""Exponents of ten of the ratios of precisions that are searched; 0 is the largest squared singular value."""
 
 
 @dataclass(frozen=True)
 class LabelFit:
-    """logme: the evidence of a linear model, higher is better (You et al. 2021). gdv: -1 for labels that are points far
-    apart, 0 for labels that say nothing (Schilling et al. 2021). silhouette: from -1 to 1 (Rousseeuw 1987).
+    """How well the labels fit a space.
+
+    logme: the evidence of a linear model, higher is better (You et al. 2021). gdv: -1 for labels that are distant
+    single points, 0 for labels unrelated to the space (Schilling et al. 2021). silhouette: from -1 to 1 (Rousseeuw
+    1987).
     """
 
     logme: float
     gdv: float
     silhouette: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """By name."""
+    def to_dict(self) -> dict[str, float]:
+        """The fields by name."""
         return asdict(self)
 
 
 def label_fit(X: ArrayLike, y: ArrayLike, *, threads: int | None = None) -> LabelFit:
-    """All three."""
+    """LogME, GDV and silhouette of a labelled space."""
     return LabelFit(logme(X, y), gdv(X, y, threads=threads), silhouette(X, y, threads=threads))
 
 
 def logme(X: ArrayLike, y: ArrayLike) -> float:
-    """The logarithm of maximum evidence that the labels, one against the rest, are linear in X; mean over rows, labels.
+    """The log maximum evidence of linear models of one label against the rest, mean over rows and labels.
 
-    As in the authors' code, X is not centred, and there is no intercept. They look for the maximum in 11 steps, short
-    of it where columns outnumber rows, with a guard that makes it depend on the unit of X; here it is found. NaN where
-    X is 0.
+    As in the authors' code, X is not centred and there is no intercept. Their search stops after 11 steps, which is
+    short of the maximum if there are more columns than rows, and a guard in it makes the value depend on the unit of X.
+    Here the maximum is found. NaN if X is 0.
     """
     points, codes, m = labelled(X, y)
     n, d = points.shape
-    # One triangle holds all: the singular values of X, the targets along its directions, and what lies outside them.
+    # One QR gives the singular values of X, the targets along its directions, and their residuals.
     with one_thread():
         triangle = np.asarray(np.linalg.qr(np.column_stack([points, _members(codes, m)]), mode="r"))
         left, singular, _ = np.linalg.svd(triangle[:d, :d], full_matrices=False)
@@ -67,37 +69,37 @@ def logme(X: ArrayLike, y: ArrayLike) -> float:
     kept = singular > singular.max() * 1e-12
     along = (left.T @ triangle[:d, d:]) ** 2
     rest = (triangle[d:, d:] ** 2).sum(axis=0) + along[~kept].sum(axis=0)
-    found = [_evidence(singular[kept] ** 2, along[kept, code], float(rest[code]), n) for code in range(m)]
-    return float(np.mean(found))
+    evidence = [_evidence(singular[kept] ** 2, along[kept, code], float(rest[code]), n) for code in range(m)]
+    return float(np.mean(evidence))
 
 
 def _evidence(squares: Floats, along: Floats, rest: float, n: int) -> float:
-    """The largest evidence for each row of one target, over both precisions, that of the weights and of the noise.
+    """The largest evidence per row of one target, over the precisions of the weights and of the noise.
 
-    squares: of the singular values, whose unit does not matter; along: of the target along their directions; rest: of
-    it outside them. For a given ratio of the precisions the best of either is known, so that one number is left to
-    search: first on a grid, as there may be several peaks.
+    squares: squared singular values, in any unit. along: squares of the target along their directions. rest: its
+    squared residual. For a given ratio of the precisions the best value of each is known, so the search is over one
+    number. It starts with a grid, as there may be several peaks.
     """
     squares = squares / squares.max()
 
     def twice(exponents: Floats) -> Floats:
-        kept = 1 / (1 + np.multiply.outer(10.0**-exponents, squares))  # what a ratio leaves of each direction
+        kept = 1 / (1 + np.multiply.outer(10.0**-exponents, squares))  # the part of each direction that is missed
         missed = kept @ along + rest + MISSED
-        found: Floats = np.log(kept).sum(axis=-1) - n * np.log(missed)
-        return found
+        evidence: Floats = np.log(kept).sum(axis=-1) - n * np.log(missed)
+        return evidence
 
     values = twice(RATIOS)
     best = int(values.argmax())
     ends = RATIOS[max(best - 1, 0)], RATIOS[min(best + 1, len(RATIOS) - 1)]
-    found = minimize_scalar(lambda exponent: -float(twice(np.array(exponent))), bounds=ends, method="bounded")
-    highest = max(float(values[best]), -float(found.fun))
+    optimum = minimize_scalar(lambda exponent: -float(twice(np.array(exponent))), bounds=ends, method="bounded")
+    highest = max(float(values[best]), -float(optimum.fun))
     return (highest + n * (math.log(n) - 1 - math.log(2 * math.pi))) / (2 * n)
 
 
 def gdv(X: ArrayLike, y: ArrayLike, *, threads: int | None = None) -> float:
-    """Mean distance within labels minus mean distance between them, of z-scores halved, over the root of d.
+    """Mean distance within labels minus mean distance between labels, of halved z-scores, divided by the root of d.
 
-    A label of one row has no distance within; NaN where all are such.
+    Labels of one row have no distance within; NaN if every label has one row.
 
     >>> far = [[0.0], [0.0], [9.0], [9.0]]
     >>> round(gdv(far, ["a", "a", "b", "b"]), 9)
@@ -108,20 +110,22 @@ def gdv(X: ArrayLike, y: ArrayLike, *, threads: int | None = None) -> float:
     scores = 0.5 * (points - points.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
     sums = _label_sums(scores, codes, m, threads)
     counts = np.bincount(codes, minlength=m).astype(np.float64)
-    between = np.zeros((m, m))
-    np.add.at(between, codes, sums)
+    sums_by_label = np.zeros((m, m))
+    np.add.at(sums_by_label, codes, sums)
     pairs = np.outer(counts, counts) - np.diag(counts)
     several = counts > 1
     if not several.any():
         return math.nan
-    inside = between.diagonal()[several] / pairs.diagonal()[several]
+    within = sums_by_label.diagonal()[several] / pairs.diagonal()[several]
     i, j = np.triu_indices(m, 1)
-    apart = between[i, j] / pairs[i, j]
-    return float((inside.mean() - apart.mean()) / math.sqrt(points.shape[1]))
+    between_labels = sums_by_label[i, j] / pairs[i, j]
+    return float((within.mean() - between_labels.mean()) / math.sqrt(points.shape[1]))
 
 
 def silhouette(X: ArrayLike, y: ArrayLike, *, threads: int | None = None) -> float:
-    """The mean over rows of (b - a) / max(a, b): a to the own label's other rows, b to the nearest other label's.
+    """The mean over rows of (b - a) / max(a, b).
+
+    a: the mean distance to the other rows of the same label; b: to the rows of the nearest other label.
 
     >>> silhouette([[0.0], [0.0], [5.0], [5.0]], ["a", "a", "b", "b"])
     1.0
@@ -130,18 +134,18 @@ def silhouette(X: ArrayLike, y: ArrayLike, *, threads: int | None = None) -> flo
     counts = np.bincount(codes, minlength=m).astype(np.float64)
     sums = _label_sums(points, codes, m, threads)
     rows = np.arange(len(codes))
-    alone = counts[codes] == 1
+    single = counts[codes] == 1
     own = sums[rows, codes] / np.maximum(counts[codes] - 1, 1)
     means = sums / counts
     means[rows, codes] = np.inf
     other = means.min(axis=1)
     largest = np.maximum(own, other)
-    values = np.divide(other - own, largest, out=np.zeros(len(codes)), where=(largest > 0) & ~alone)
+    values = np.divide(other - own, largest, out=np.zeros(len(codes)), where=(largest > 0) & ~single)
     return float(values.mean())
 
 
 def _label_sums(points: Floats, codes: Integers, m: int, threads: int | None) -> Floats:
-    """(n, m) the sum of each row's distances to the rows of each label; every pair is measured once."""
+    """(n, m) the sum of the distances from each row to the rows of each label; each pair is computed once."""
     centred, squares = centre(points)
     member = _members(codes, m)
 
@@ -158,14 +162,14 @@ def _label_sums(points: Floats, codes: Integers, m: int, threads: int | None) ->
 
 
 def _members(codes: Integers, m: int) -> Floats:
-    """(n, m) 1 where the row has the label."""
+    """(n, m) 1 where the row has the label, else 0."""
     member = np.zeros((len(codes), m))
     member[np.arange(len(codes)), codes] = 1.0
     return member
 
 
 def nearest_mean_accuracy(X: ArrayLike, y: ArrayLike) -> float:
-    """The share of rows whose label's mean is the nearest of all."""
+    """The share of rows whose nearest label mean is that of their own label."""
     points, codes, m = labelled(X, y)
     centred = around_mean(points)
     means, _ = class_means(centred, codes, m)

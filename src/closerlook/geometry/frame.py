@@ -1,4 +1,4 @@
-"""Checked input, and the frame in which the engine works: centred, float64, lengths near one."""
+"""Input checks, and the coordinate frame that all computations use: centred, float64, RMS radius near 1."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ UNIT = 2.0**-53
 """The relative rounding error of one float64 operation."""
 
 ROWS = 4096
-"""Rows worked on at a time, so that temporary arrays stay small beside the points."""
+"""Rows processed at a time, so that temporary arrays stay small compared with the points."""
 
 
 def as_points(X: ArrayLike, name: str = "X") -> Floats:
-    """X as finite float64 points, (n, d), row after row in memory; InputError says what is wrong and where."""
+    """Return X as a C-contiguous float64 array (n, d) of finite numbers.
+
+    Raises InputError, with the row and column, for anything else.
+    """
     array = as_array(X, name)
     if array.dtype.kind not in "fiub":
         what = "complex numbers" if array.dtype.kind == "c" else f"values of type {array.dtype}"
@@ -47,7 +50,7 @@ def as_points(X: ArrayLike, name: str = "X") -> Floats:
 
 
 def as_labels(y: ArrayLike, n: int) -> tuple[tuple[Label, ...], Integers]:
-    """The labels in sorted order, and for each of n points the place of its label among them."""
+    """Return the distinct labels in sorted order, and (n,) the index of each point's label among them."""
     array = as_array(y, "y")
     if array.dtype.kind == "U" and not isinstance(y, np.ndarray):  # a list of mixed types has become strings
         array = np.asarray(y, dtype=object)
@@ -75,14 +78,20 @@ def as_labels(y: ArrayLike, n: int) -> tuple[tuple[Label, ...], Integers]:
     return tuple(labels.tolist()), codes.astype(np.int64).reshape(-1)
 
 
+def check_two_labels(labels: tuple[Label, ...]) -> None:
+    """Raise InputError unless there are at least two labels."""
+    if len(labels) < 2:
+        raise InputError(f"y has one label, {labels[0]!r}; expected at least two")
+
+
 def at_least(name: str, value: int, least: int) -> None:
-    """Refuse an option below its least value."""
+    """Raise InputError if an option is below its smallest allowed value."""
     if value < least:
         raise InputError(f"{name} is {value}; expected at least {least}")
 
 
 def as_array(values: ArrayLike, name: str) -> NDArray[Any]:
-    """The values as an array; InputError if they are none."""
+    """Return the values as an array; InputError if the rows have different lengths."""
     try:
         return np.asarray(values)
     except ValueError:
@@ -99,7 +108,7 @@ def _decoded(array: NDArray[np.bytes_]) -> NDArray[np.str_]:
 
 
 def _plain_labels(array: NDArray[np.object_]) -> NDArray[np.generic]:
-    """Labels of an object array, as strings or as numbers, if all are of one kind."""
+    """Labels of an object array as an array of strings or of numbers; InputError if types are mixed."""
     kinds = {"a string" if isinstance(label, str) else type(label).__name__ for label in array.tolist()}
     if len(kinds) > 1 and not kinds <= {"int", "bool", "int64", "int32"}:
         other = next(i for i, label in enumerate(array.tolist()) if type(label) is not type(array[0]))
@@ -119,8 +128,9 @@ def _plain_labels(array: NDArray[np.object_]) -> NDArray[np.generic]:
 class Frame:
     """A translation and an exact change of unit: z = x / 2**exponent - centre.
 
-    radius: root mean square distance of the points from their mean, in the frame's unit; near 1, or 0 where all points
-    are the same. Differences of points that lie far from the origin keep their digits.
+    radius: the root mean square distance of the points from their mean, in the unit of the frame. It is between 0.5 and
+    1, or 0 if all points are identical. The frame preserves the differences between points that lie far from the
+    origin.
     """
 
     exponent: int
@@ -129,7 +139,7 @@ class Frame:
 
     @classmethod
     def of(cls, *parts: Floats) -> Frame:
-        """The frame of some points, given in one or more arrays (n, d)."""
+        """The frame of the points in one or more arrays (n, d)."""
         largest = max(float(np.abs(part).max()) for part in parts)
         exponent = int(np.frexp(largest)[1]) if largest > 0 else 0
         n = sum(map(len, parts))
@@ -138,7 +148,7 @@ class Frame:
         spread = max(
             float(np.abs(np.ldexp(block, -exponent) - centre).max()) for part in parts for block in blocks(part)
         )
-        if spread <= 4 * UNIT * n:  # all points are one, up to the rounding of their mean
+        if spread <= 4 * UNIT * n:  # all points are identical, up to the rounding of their mean
             first = np.ldexp(parts[0][0], -exponent)
             if all((np.ldexp(block, -exponent) == first).all() for part in parts for block in blocks(part)):
                 return cls(exponent, first, 0.0)
@@ -153,24 +163,24 @@ class Frame:
         return cls(exponent + shift + step, np.ldexp(centre, -shift - step), float(np.ldexp(root, -step)))
 
     def outside(self, lengths: Floats | float) -> Floats:
-        """Lengths in the frame as they are outside it, rounded where they are too small for all their digits."""
+        """Convert lengths from the unit of the frame to the unit of the input; tiny ones may lose digits."""
         with np.errstate(over="ignore", under="ignore"):
             return np.asarray(np.ldexp(lengths, self.exponent))
 
     def below(self, length: float) -> float:
-        """A length outside the frame that is at most the given one inside."""
+        """The length in the unit of the input, rounded down."""
         return float(np.nextafter(self.outside(length), -np.inf))
 
     def above(self, length: float) -> float:
-        """A length outside the frame that is at least the given one inside."""
+        """The length in the unit of the input, rounded up."""
         return float(np.nextafter(self.outside(length), np.inf))
 
     def inside(self, length: float) -> float:
-        """A length from outside in the frame's unit."""
+        """Convert a length from the unit of the input to the unit of the frame."""
         return float(np.ldexp(length, -self.exponent))
 
     def place(self, points: Floats) -> Floats:
-        """The points in the frame: (n, d) float64."""
+        """The points (n, d) in the frame, as float64."""
         with np.errstate(over="ignore"):
             placed = np.ldexp(points, -self.exponent)
         placed -= self.centre
@@ -178,16 +188,17 @@ class Frame:
 
     @staticmethod
     def slack(longest: float, d: int) -> float:
-        """A bound on the rounding error of a point's projection on a unit vector, for points up to `longest`.
+        """A bound on the rounding error of the projection of a point, of length up to `longest`, on a unit vector.
 
-        d products and their sum in any order (each term at most 1 + d * UNIT off), the point's own rounding and the
-        vector's length within a few units: twice that, so that the bound's own rounding does not matter.
+        The error of d products and their sum, in any order, is at most d * UNIT of the sum of their absolute values;
+        the point's own rounding and the length of the vector add a few units. The bound is twice that, so that its own
+        rounding does not matter.
         """
         return 2 * (d + 16) * UNIT * longest + 1e-300
 
 
 def blocks(points: Floats) -> list[Floats]:
-    """The points in blocks of rows."""
+    """The points in blocks of ROWS rows."""
     return [points[at : at + ROWS] for at in range(0, len(points), ROWS)]
 
 
@@ -196,8 +207,8 @@ def longest(points: Floats) -> float:
     return max(float(np.sqrt(np.einsum("ij,ij->i", block, block).max())) for block in blocks(points)) * (1 + 1e-9)
 
 
-def plain(value: Any) -> Any:
-    """A value for JSON: tuples and lists are lists, NaN is None."""
+def plain(value: object) -> object:
+    """A value as JSON can store it: tuples become lists, NaN becomes None."""
     if isinstance(value, tuple | list):
         return [plain(part) for part in value]
     return None if isinstance(value, float) and math.isnan(value) else value

@@ -1,4 +1,4 @@
-"""Whether two convex hulls meet, and how far apart they are: a verdict with a proof that anyone can check."""
+"""Decide whether two convex hulls overlap, and how far apart they are, with a proof that plain numpy can check."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from closerlook.geometry.frame import ROWS, UNIT, Floats, Frame, Integers, as_ar
 Verdict = Literal["separable", "overlapping", "undecided"]
 
 TAU = 1e-6
-"""Hulls nearer than this many RMS radii meet."""
+"""Hulls overlap if they are nearer than this many RMS radii."""
 
 GAP = 1e-6
-"""Distances are found to this relative gap."""
+"""Relative gap between the bounds of a distance."""
 
 _NAMES: dict[int, Verdict] = {
     kernels.SEPARABLE: "separable",
@@ -29,14 +29,14 @@ _NAMES: dict[int, Verdict] = {
 
 @dataclass(frozen=True, eq=False)
 class Separation:
-    """The verdict on the hulls of A and B, and its proof.
+    """The verdict on the convex hulls of A and B, with its proof.
 
-    separable: the distance of the hulls is above `tolerance`, proved by the hyperplane x · normal = offset, which has A
-    above it and B below it. overlapping: it is at most that, proved by two points, one of either hull, that are at most
-    `upper` apart: weights_a on rows_a of A, and weights_b on rows_b of B, each summing to 1. undecided: neither was
-    proved within the work limit.
+    separable: the distance between the hulls is above `tolerance`. The proof is the hyperplane x · normal = offset,
+    with A above and B below it. overlapping: the distance is at most `tolerance`. The proof is a point of each hull, at
+    most `upper` apart: weights_a on rows_a of A and weights_b on rows_b of B, each summing to 1. undecided: the solver
+    stalled before it found either proof.
 
-    lower and upper hold the distance, rounding included, whatever the verdict.
+    lower and upper are bounds of the distance, rounding included, for every verdict.
     """
 
     verdict: Verdict
@@ -54,29 +54,29 @@ class Separation:
 
     @property
     def distance(self) -> float:
-        """The middle of the interval that holds the distance; 0 for hulls that overlap."""
+        """The midpoint of the bounds of the distance; 0 for overlapping hulls."""
         return 0.0 if self.verdict == "overlapping" else self.lower + (self.upper - self.lower) / 2
 
     @property
     def gap(self) -> float:
-        """How much is left open: upper - lower."""
+        """The width of the interval: upper - lower."""
         return self.upper - self.lower
 
     @property
     def is_separable(self) -> bool:
-        """Whether the hulls are proved apart."""
+        """Whether the hulls are proved separable."""
         return self.verdict == "separable"
 
     @property
     def residual(self) -> float:
-        """How far apart the two weighted points are, at most."""
+        """An upper bound of the distance between the two weighted points."""
         return self.upper
 
     def verify(self, A: ArrayLike, B: ArrayLike) -> bool:
-        """Whether the proof holds for A and B: checked on every point in plain numpy, without the solver.
+        """Whether the proof holds for A and B. It is checked on every point in plain numpy, without the solver.
 
-        >>> found = separate([[0.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [1.0, 2.0]])
-        >>> found.verdict, found.verify([[0.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [1.0, 2.0]])
+        >>> result = separate([[0.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [1.0, 2.0]])
+        >>> result.verdict, result.verify([[0.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [1.0, 2.0]])
         ('separable', True)
         """
         points_a, points_b = as_points(A, "A"), as_points(B, "B")
@@ -95,14 +95,14 @@ class Separation:
 def separate(
     A: ArrayLike, B: ArrayLike, *, tau: float = TAU, scale: float | None = None, gap: float | None = GAP
 ) -> Separation:
-    """Whether the convex hulls of A and B are apart, with the distance between them, and a proof.
+    """Decide whether the convex hulls of A and B are separable, with their distance and a proof.
 
-    A: (m, d), B: (n, d). They meet if their distance is at most tau * scale; scale: the RMS radius of the space that
-    they come from (default: of A and B together). gap: the relative gap to which the distance is wanted; None to stop
-    at the first proof.
+    A: (m, d), B: (n, d). The hulls overlap if their distance is at most tau * scale. scale: the RMS radius of the space
+    that A and B come from (default: of A and B together). gap: the relative gap to which the distance is computed; None
+    stops at the first proof.
 
-    >>> found = separate([[0.0, 0.0], [2.0, 0.0]], [[1.0, 1.0], [1.0, 3.0]])
-    >>> found.verdict, round(found.distance, 6)
+    >>> result = separate([[0.0, 0.0], [2.0, 0.0]], [[1.0, 1.0], [1.0, 3.0]])
+    >>> result.verdict, round(result.distance, 6)
     ('separable', 1.0)
     >>> separate([[0.0, 0.0], [2.0, 0.0]], [[1.0, -1.0], [1.0, 3.0]]).verdict
     'overlapping'
@@ -121,31 +121,32 @@ def separate(
     Z = frame.place(np.concatenate([points_a, points_b]))
     m = len(points_a)
     groups = (np.arange(m), np.arange(m, len(Z)))
-    allowed = tau * (frame.radius if scale is None else frame.inside(scale))
-    found = kernels.solve_pairs(
+    tolerance = tau * (frame.radius if scale is None else frame.inside(scale))
+    verdicts = kernels.solve_pairs(
         Z,
         groups,
         np.array([[0, 1]]),
-        tau=allowed,
+        tau=tolerance,
         slack=frame.slack(longest(Z), Z.shape[1]),
         gap=gap or 0.0,
         certificates=True,
     )
     return certified(
-        found,
+        verdicts,
         0,
         points_a=points_a,
         points_b=points_b,
         groups=groups,
         frame=frame,
-        tolerance=float(frame.outside(allowed)),
+        tolerance=float(frame.outside(tolerance)),
     )
 
 
 def point_to_hull(point: ArrayLike, A: ArrayLike, *, tau: float = TAU, scale: float | None = None) -> Separation:
-    """Whether a point is in the hull of A (overlapping), or how far from it; in the proof the hull is the first side.
+    """Decide whether a point is in the convex hull of A (overlapping), with its distance and a proof.
 
-    point: (d,), A: (m, d); tau and scale as for `separate`.
+    point: (d,), A: (m, d). tau and scale: as for `separate`. In the proof, the hull is the first side and the point the
+    second.
 
     >>> round(point_to_hull([3.0, 0.0], [[0.0, -1.0], [0.0, 1.0], [1.0, 0.0]]).distance, 6)
     2.0
@@ -153,20 +154,20 @@ def point_to_hull(point: ArrayLike, A: ArrayLike, *, tau: float = TAU, scale: fl
     given = as_array(point, "point")
     if given.ndim != 1:
         raise InputError(f"point has shape {given.shape}; expected one point: a list of its coordinates")
-    one, hull = as_points(given[None], "point"), as_points(A, "A")
-    if one.shape[1] != hull.shape[1]:
-        raise InputError(f"point has {one.shape[1]} coordinates; expected {hull.shape[1]}, as the points of A")
-    return separate(hull, one, tau=tau, scale=scale)
+    query, hull = as_points(given[None], "point"), as_points(A, "A")
+    if query.shape[1] != hull.shape[1]:
+        raise InputError(f"point has {query.shape[1]} coordinates; expected {hull.shape[1]}, as the points of A")
+    return separate(hull, query, tau=tau, scale=scale)
 
 
 def check_tau(tau: float) -> None:
-    """InputError unless tau is a tolerance that makes sense."""
+    """Raise InputError unless tau is between 0 and 1."""
     if not (np.isfinite(tau) and 0 < tau < 1):
         raise InputError(f"tau is {tau}; expected a part of the RMS radius, above 0 and below 1 (default {TAU:g})")
 
 
 def certified(
-    found: kernels.Verdicts,
+    verdicts: kernels.Verdicts,
     at: int,
     *,
     points_a: Floats,
@@ -175,21 +176,21 @@ def certified(
     frame: Frame,
     tolerance: float,
 ) -> Separation:
-    """The separation that the solver claims for one pair, its bounds computed afresh from the points.
+    """The separation that the solver claims for one pair, with bounds recomputed from the points.
 
-    The claim is lowered to 'undecided' if the proof does not hold with rounding taken into account.
+    The verdict becomes 'undecided' if the proof does not hold once rounding is taken into account.
     """
-    place, weight, side, normal = found.certificate(at)
+    place, weight, side, normal = verdicts.certificate(at)
     sides = []
     for sign, group in ((1, groups[0]), (-1, groups[1])):
         rows = np.searchsorted(group, place[side == sign])
         order = np.argsort(rows)
         sides.append((rows[order], weight[side == sign][order]))
-    if not len(place):  # decided by the line of the means, before any point was chosen: any point is in its hull
+    if not len(place):  # decided along the line of the means, without active points: any point of a hull is valid
         sides = [(np.zeros(1, np.int64), np.ones(1))] * 2
     lower = frame.below(margin(frame, points_a, points_b, normal))
     draft = Separation(
-        _NAMES[int(found.verdict[at])],
+        _NAMES[int(verdicts.verdict[at])],
         max(lower, 0.0),
         np.inf,
         tolerance,
@@ -197,7 +198,7 @@ def certified(
         _offset(frame, points_a, points_b, normal),
         *sides[0],
         *sides[1],
-        int(found.steps[at]),
+        int(verdicts.steps[at]),
         frame,
     )
     upper = reach(frame, points_a, points_b, draft)
@@ -215,11 +216,11 @@ def certified(
 
 
 def _extent(frame: Frame, points: Floats, normal: Floats) -> tuple[float, float]:
-    """The least and the largest projection of the points on a vector, in the frame, rounded outwards.
+    """The smallest and the largest projection of the points on a vector, in the frame, rounded outwards.
 
-    A sum of d products differs from the exact one by at most d * UNIT / (1 - d * UNIT) of the sum of their sizes, in
-    whatever order it is made; taking off the centre adds one rounding to each coordinate, and the bound's own sum is
-    made in the same way.
+    A sum of d products differs from the exact sum by at most d * UNIT / (1 - d * UNIT) of the sum of their absolute
+    values, in any order. Subtracting the centre adds one rounding to each coordinate. The bound itself is computed in
+    the same way.
     """
     d = len(normal)
     share = (d + 4) * UNIT / (1 - (d + 4) * UNIT)
@@ -234,25 +235,25 @@ def _extent(frame: Frame, points: Floats, normal: Floats) -> tuple[float, float]
 
 
 def margin(frame: Frame, points_a: Floats, points_b: Floats, normal: Floats) -> float:
-    """A lower bound of the distance of two hulls, in the frame: the gap between their projections on a vector."""
+    """A lower bound of the distance between two hulls, in the frame: the gap between projections on a vector."""
     d = len(normal)
     largest = float(np.abs(normal).max())
     if not (np.isfinite(largest) and largest > 0):
         return -np.inf
-    normal = np.ldexp(normal, -int(np.frexp(largest)[1]))  # exact, and its square does not vanish
+    normal = np.ldexp(normal, -int(np.frexp(largest)[1]))  # exact, and its square does not underflow
     length = float(np.sqrt(normal @ normal)) * (1 + 2 * (d + 4) * UNIT)
     gap = (_extent(frame, points_a, normal)[0] - _extent(frame, points_b, normal)[1]) / length
     return gap * (1 - 4 * UNIT) if gap > 0 else gap * (1 + 4 * UNIT)
 
 
 def _offset(frame: Frame, points_a: Floats, points_b: Floats, normal: Floats) -> float:
-    """Half way between the two projections, outside the frame."""
+    """The midpoint of the two projections, in the unit of the input."""
     middle = (_extent(frame, points_a, normal)[0] + _extent(frame, points_b, normal)[1]) / 2
     return float(frame.outside(middle + frame.centre @ normal))
 
 
 def reach(frame: Frame, points_a: Floats, points_b: Floats, claim: Separation) -> float:
-    """An upper bound of the distance of two hulls: how far apart the weighted points are; infinite if they are none."""
+    """An upper bound of the distance between two hulls: that of the weighted points; infinite for bad weights."""
     sides = ((points_a, claim.rows_a, claim.weights_a), (points_b, claim.rows_b, claim.weights_b))
     difference, error = np.zeros(len(claim.normal)), 0.0
     for sign, (points, rows, weights) in zip((1.0, -1.0), sides, strict=True):
@@ -265,5 +266,5 @@ def reach(frame: Frame, points_a: Floats, points_b: Floats, claim: Separation) -
         missing = abs(float(weights.sum()) - 1) + share  # weights that sum to 1 exactly are this close
         error += missing * longest(placed) * 2
     d = len(difference)
-    apart = (float(np.linalg.norm(difference)) * (1 + 2 * (d + 4) * UNIT) + error) * (1 + 4 * UNIT)
-    return frame.above(apart) if apart > 0 else 0.0
+    distance = (float(np.linalg.norm(difference)) * (1 + 2 * (d + 4) * UNIT) + error) * (1 + 4 * UNIT)
+    return frame.above(distance) if distance > 0 else 0.0

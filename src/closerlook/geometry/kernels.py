@@ -1,4 +1,4 @@
-"""The compiled inner loops, as functions on arrays. Calls release the interpreter's lock."""
+"""The compiled inner loops as functions on arrays. Every call releases the interpreter lock."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _SIGNATURES: dict[str, tuple[type | None, str]] = {
 
 @cache
 def library() -> ctypes.CDLL:
-    """The compiled library; WorkError where the installation has none."""
+    """The compiled library; WorkError if the installation has none."""
     try:
         loaded = ctypes.CDLL(str(LIBRARY))
     except OSError as error:
@@ -94,7 +94,7 @@ def _pointer(array: NDArray[Any] | None) -> object:
 
 
 def count_threads(threads: int | None) -> int:
-    """How many threads to use: as given, or one for each core that this process may use."""
+    """The number of threads to use: as given, or one for each core that this process may use."""
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if threads < 1:
@@ -104,11 +104,11 @@ def count_threads(threads: int | None) -> int:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """The answers for m pairs of hulls; certificates only where asked for.
+    """Verdicts on m pairs of hulls; certificates only if requested.
 
-    verdict: (m,). lower, upper: (m,) bounds of the distances in the frame, rounding not yet taken off. normal: (m, d)
-    unit vectors from the second hull to the first. active: (m,) how many of place, weight and side (m, d + 4) are used:
-    rows of Z, weights that sum to 1 on either side, +1 for the first hull and -1 for the second.
+    verdict: (m,). lower, upper: (m,) bounds of the distances in the frame, not yet corrected for rounding. normal: (m,
+    d) unit vectors from the second hull to the first. place, weight and side: (m, d + 4), of which the first active[i]
+    entries are used: rows of Z, weights that sum to 1 on each side, and +1 for the first hull or -1 for the second.
     """
 
     verdict: Signs
@@ -124,13 +124,13 @@ class Verdicts:
     def certificate(self, at: int) -> tuple[Integers, Floats, Signs, Floats]:
         """The active rows of Z, their weights and sides, and the normal, for one pair."""
         if self.normal is None or self.active is None or self.place is None or self.weight is None or self.side is None:
-            raise ValueError("certificates were not asked for")
+            raise ValueError("certificates were not requested")
         used = int(self.active[at])
         return self.place[at, :used], self.weight[at, :used], self.side[at, :used], self.normal[at].copy()
 
 
 def max_steps(d: int) -> int:
-    """The work limit of one decision: far above the few times d steps that real pairs need."""
+    """An upper limit on solver steps, against endless loops; real pairs need a few times d steps."""
     return 100 * (d + 100)
 
 
@@ -146,10 +146,10 @@ def solve_pairs(
     certificates: bool = False,
     progress: Progress | None = None,
 ) -> Verdicts:
-    """The verdicts on pairs of hulls.
+    """Decide whether the hulls of each pair are separable or overlapping.
 
-    Z: (n, d) points in a frame. groups: rows of Z. pairs: (m, 2) numbers of groups. gap: 0 to decide only, else the
-    relative gap to which distances are wanted.
+    Z: (n, d) points in a frame. groups: rows of Z for each hull. pairs: (m, 2) group numbers. gap: the relative gap to
+    which distances are computed; 0 stops at the first proof of either verdict.
     """
     d = Z.shape[1]
     single, longest_row = Z.astype(np.float32), longest(Z)
@@ -175,7 +175,7 @@ def solve_pairs(
             tau, slack, gap, max_steps(d), threads, *map(_pointer, parts),
         )  # fmt: skip
         at += block
-        if time.monotonic() - start < 0.2:  # no longer, so that Ctrl-C and progress come through
+        if time.monotonic() - start < 0.2:  # keep calls short, so that Ctrl-C and progress get through
             block *= 2
         if progress:
             progress(min(at, m), m)
@@ -185,10 +185,11 @@ def solve_pairs(
 def nearest(
     K: Floats, S: Floats, square: Floats, cutoff: Floats, *, d: int, gap: float, threads: int
 ) -> tuple[Floats, Floats]:
-    """Bounds of the distances of m points to a hull of n, from inner products alone.
+    """Bounds of the distances from m points to a hull of n points, from inner products alone.
 
-    K: (n, n) of the hull's points, S: (m, n) of points with those, square: (m,) of points with themselves. A point
-    whose lower bound has passed its cutoff is left there. upper is infinite where inner products lack the digits.
+    K: (n, n) inner products of the hull's points. S: (m, n) of the points with these. square: (m,) of the points with
+    themselves. Work on a point ends once its lower bound exceeds its cutoff. upper is infinite where inner products do
+    not have enough digits.
     """
     m, n = S.shape
     lower, upper = np.zeros(m), np.full(m, np.inf)
@@ -202,10 +203,10 @@ def nearest(
 def nearest_in_strip(
     X: Floats, lengths: Floats, about: Singles, *, first: int, k: int, unit: float
 ) -> tuple[Integers, Floats]:
-    """The k nearest rows of X to each of some from `first` on, nearest first, and their squared distances.
+    """The k nearest rows of X for each row of a strip, nearest first, and their squared distances.
 
-    about: (b, n) squared distances less the row's own squared length, in single precision, off by no more than
-    unit * (|x| + |y|)²; lengths: (n,) those |x|. Of equally near rows the smaller comes first.
+    first: the first row of the strip. about: (b, n) squared distances minus the row's own squared length, in single
+    precision, with an error of at most unit * (|x| + |y|)². lengths: (n,) the values |x|. The smaller row wins a tie.
     """
     b, n = about.shape
     rows, squared = np.zeros((b, k), np.int64), np.zeros((b, k))
@@ -217,28 +218,29 @@ def nearest_in_strip(
 
 
 LEVELS = 24 << 14
-"""Levels that distances are told apart by: 2^14 in each of 24 octaves, as `native/pairs.c` has them."""
+"""Number of distance levels: 2^14 in each of 24 octaves, as in `native/pairs.c`."""
 
 FINER = 1 << 12
-"""Levels that a crowded one is divided into."""
+"""Levels that a crowded level is divided into."""
 
 CROWDED = 1 / 1024
-"""The share of all distances from which on a level is crowded."""
+"""A level is crowded if it has more than this share of all distances."""
 
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """How distances are told apart; scale: brings every one below 1.
+    """Distance levels; distances at one level get the same rank.
 
-    places: (LEVELS,) for each level that is divided its place among those, else -1; None where none is. Counts and
-    ranks are by level, those of divided levels behind the others, FINER for each.
+    scale: a factor that brings every distance below 1. places: (LEVELS,) the index of each divided level among the
+    divided ones, -1 for all others; None if no level is divided. Counts and ranks are arrays over levels. The FINER
+    levels of each divided level come after all undivided ones.
     """
 
     scale: float
     places: Integers | None = None
 
     def refined(self, counts: Integers) -> Levels:
-        """The same with crowded levels divided; itself where none is. The first level, nearly 0, stays one."""
+        """Levels with the crowded ones divided; self if none is. The first level, nearly 0, is never divided."""
         crowded = np.flatnonzero(counts > CROWDED * counts.sum())
         crowded = crowded[crowded > 0]
         if len(crowded) == 0:
@@ -248,11 +250,11 @@ class Levels:
         return Levels(self.scale, places)
 
     def divided(self) -> Integers:
-        """The levels that are divided."""
+        """The divided levels."""
         return np.flatnonzero(self.places >= 0) if self.places is not None else np.empty(0, np.int64)
 
     def count(self, distances: Floats) -> Integers:
-        """How many lie at each level: of some rows (b, c) to themselves and all later ones."""
+        """The number of distances at each level. distances: (b, c), of b rows to themselves and all later rows."""
         counts = np.zeros(LEVELS + FINER * len(self.divided()), np.int64)
         library().count_levels(
             _pointer(distances), *distances.shape, self.scale, _pointer(self.places), _pointer(counts)
@@ -260,7 +262,7 @@ class Levels:
         return counts
 
     def ranks(self, counts: Integers) -> Floats:
-        """The mean rank of each level's distances, counted from 1."""
+        """The mean rank of the distances at each level, counted from 1."""
         divided = self.divided()
         inner = counts[LEVELS:].reshape(len(divided), FINER)
         outer = counts[:LEVELS].copy()
@@ -271,7 +273,7 @@ class Levels:
 
 
 def rank_products(distances: Sequence[Floats], levels: Sequence[Levels], ranks: Sequence[Floats]) -> float:
-    """The sum of the products of the ranks that two spaces give to the same pairs; ranks: by level."""
+    """The sum over all pairs of rows of the product of their ranks in two spaces. ranks: by level."""
     (a, b), (rank_a, rank_b), (level_a, level_b) = distances, ranks, levels
     return float(
         library().rank_products(
@@ -283,11 +285,12 @@ def rank_products(distances: Sequence[Floats], levels: Sequence[Levels], ranks: 
 
 @dataclass(frozen=True)
 class Merging:
-    """What the greedy did with points sorted by label, by their numbers.
+    """The result of the greedy merging of points that are sorted by label; all fields use the engine's point numbers.
 
-    owner: (n,) a number for each cluster. first, second, distance: the merges in order, clusters by their smallest
-    rank. a, b, blocker: the refusals: a point of either cluster, one of the cluster that is in the way (frozen row i is
-    n + i); begin: where each one's weights start; place, weight, side: those weights. effort: counts of what it took.
+    owner: (n,) a cluster number for each point. first, second, distance: the merges in order; a cluster is named by its
+    smallest point. a, b, blocking: the blocked merges: a point of each cluster, and a point of the blocking cluster
+    (frozen position i is n + i). begin: where the weights of each blocked merge start; place, weight, side: these
+    weights. effort: counts of the tests made.
     """
 
     owner: Integers
@@ -321,7 +324,7 @@ def merge_greedily(
     threads: int,
     progress: Progress | None = None,
 ) -> Merging:
-    """Run DirectProbe's greedy; see native/greedy.h for the arguments."""
+    """Run DirectProbe's greedy merging; native/greedy.h describes the arguments."""
     native, d = library(), Z.shape[1]
     basis = np.vstack([basis, np.zeros((max(0, LEADS - 1 - len(basis)), d))])[: LEADS - 1].copy()
     foe_starts, foe_list = _ragged(foes)
@@ -344,8 +347,8 @@ def merge_greedily(
 
 def _ragged(lists: Sequence[Sequence[int]]) -> tuple[Integers, Integers]:
     starts = np.zeros(len(lists) + 1, np.int64)
-    np.cumsum([len(one) for one in lists], out=starts[1:])
-    return starts, np.array([value for one in lists for value in one] + [0], dtype=np.int64)
+    np.cumsum([len(row) for row in lists], out=starts[1:])
+    return starts, np.array([value for row in lists for value in row] + [0], dtype=np.int64)
 
 
 def _merging(native: ctypes.CDLL, greedy: int, n: int) -> Merging:
@@ -354,11 +357,11 @@ def _merging(native: ctypes.CDLL, greedy: int, n: int) -> Merging:
     merges, refusals, weights = effort["merges"], effort["refusals"], effort["weights"]
     owner = np.zeros(n, np.int64)
     first, second, distance = np.zeros(merges, np.int64), np.zeros(merges, np.int64), np.zeros(merges)
-    a, b, blocker = (np.zeros(refusals, np.int64) for _ in range(3))
+    a, b, blocking = (np.zeros(refusals, np.int64) for _ in range(3))
     begin = np.zeros(refusals + 1, np.int64)
     place, weight, side = np.zeros(weights, np.int64), np.zeros(weights), np.zeros(weights, np.int8)
     native.greedy_owners(greedy, _pointer(owner))
     native.greedy_merges(greedy, _pointer(first), _pointer(second), _pointer(distance))
-    native.greedy_refusals(greedy, _pointer(a), _pointer(b), _pointer(blocker), _pointer(begin))
+    native.greedy_refusals(greedy, _pointer(a), _pointer(b), _pointer(blocking), _pointer(begin))
     native.greedy_weights(greedy, _pointer(place), _pointer(weight), _pointer(side))
-    return Merging(owner, first, second, distance, a, b, blocker, begin, place, weight, side, effort)
+    return Merging(owner, first, second, distance, a, b, blocking, begin, place, weight, side, effort)

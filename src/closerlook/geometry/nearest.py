@@ -1,4 +1,4 @@
-"""Which hull is nearest to a point, and how far each one is: DirectProbe's prediction."""
+"""The nearest convex hull of a point, and its distance to every hull: DirectProbe's prediction."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from closerlook.geometry.frame import Floats, Frame, Integers, as_points, longes
 from closerlook.geometry.kernels import Progress
 
 GAP = 1e-7
-"""Distances are found to this relative gap."""
+"""Relative gap between the bounds of a distance."""
 
 GRAM_BYTES = 400_000_000
-"""Inner products of a hull's points are held up to this size; the points of larger hulls are looked at one by one."""
+"""Memory for the inner products of hulls; hulls that need more are solved from coordinates."""
 
 FAR = 1e30
 """Queries farther away than this many radii are refused: their products would overflow in single precision."""
 
 QUERIES = 1024
-"""Queries worked on at a time."""
+"""Queries processed at a time."""
 
 
 def nearest_hulls(
@@ -34,9 +34,9 @@ def nearest_hulls(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[Integers, Floats]:
-    """For each query the number of the nearest hull, the first of those equally near, and its distance: 0 inside.
+    """For each query, the number of the nearest hull and its distance: 0 inside. The smaller number wins a tie.
 
-    X: (n, d), members: rows of X for each hull, queries: (m, d).
+    X: (n, d). members: rows of X for each hull. queries: (m, d).
 
     >>> hulls = [np.array([0, 1]), np.array([2])]
     >>> nearest, distance = nearest_hulls([[0.0, 0.0], [2.0, 0.0], [1.0, 5.0]], hulls, [[1.0, 1.0], [1.0, 4.0]])
@@ -49,15 +49,20 @@ def nearest_hulls(
     best, winner = np.full(m, np.inf), np.full(m, -1, np.int64)
     sizes = np.array([len(rows) for rows in members])
     total, done = int(m * sizes.sum()), 0
-    for turn in (0, 1):  # first the hull that has the nearest point: what it gives cuts the others short
+    for turn in (0, 1):  # first the hull with the nearest point: its distance is a cutoff for the others
         for hull in range(len(members)):
-            asked = np.flatnonzero((order[:, 0] == hull) == (turn == 0))
-            lower, upper = work.bounds(hull, asked, best[asked] * (1 + 10 * GAP) + work.inside)
-            nearer = upper < best[asked] * (1 - 2 * GAP)
-            level = ~nearer & (lower <= best[asked]) & (upper <= best[asked] * (1 + 2 * GAP)) & (hull < winner[asked])
-            change = asked[nearer | level]
-            best[change], winner[change] = np.minimum(upper[nearer | level], best[change]), hull
-            done += len(asked) * int(sizes[hull])
+            selected = np.flatnonzero((order[:, 0] == hull) == (turn == 0))
+            lower, upper = work.bounds(hull, selected, best[selected] * (1 + 10 * GAP) + work.inside)
+            nearer = upper < best[selected] * (1 - 2 * GAP)
+            tied = (
+                ~nearer
+                & (lower <= best[selected])
+                & (upper <= best[selected] * (1 + 2 * GAP))
+                & (hull < winner[selected])
+            )
+            change = selected[nearer | tied]
+            best[change], winner[change] = np.minimum(upper[nearer | tied], best[change]), hull
+            done += len(selected) * int(sizes[hull])
             if progress:
                 progress(done, total)
     return winner, work.frame.outside(best)
@@ -71,7 +76,7 @@ def hull_distances(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Floats:
-    """(m, k) the distance of every query to every hull; arguments as for `nearest_hulls`."""
+    """(m, k) the distance from every query to every hull; arguments as for `nearest_hulls`."""
     work = _Work(X, members, queries, threads)
     m = len(work.Q)
     distances = np.zeros((m, len(members)))
@@ -83,9 +88,9 @@ def hull_distances(
 
 
 def _check_hulls(members: Sequence[Integers], n: int) -> None:
-    """InputError unless there are hulls, and each has rows of X."""
+    """Raise InputError unless there is at least one hull and each has rows of X."""
     if not len(members):
-        raise InputError("there are no hulls; expected the rows of at least one")
+        raise InputError("members is empty; expected at least one list of rows")
     for hull, rows in enumerate(members):
         if not len(rows):
             raise InputError(f"hull {hull} has no rows; expected at least one")
@@ -97,18 +102,16 @@ class _Work:
     """Points and queries in one frame, and the inner products of the hulls that fit into memory."""
 
     def __init__(self, X: ArrayLike, members: Sequence[Integers], queries: ArrayLike, threads: int | None) -> None:
-        points, asked = as_points(X), as_points(queries, "queries")
-        if asked.shape[1] != points.shape[1]:
-            raise InputError(
-                f"queries have {asked.shape[1]} coordinates; expected {points.shape[1]}, as the points of the hulls"
-            )
+        points, query_points = as_points(X), as_points(queries, "queries")
+        if query_points.shape[1] != points.shape[1]:
+            raise InputError(f"queries have {query_points.shape[1]} coordinates; expected {points.shape[1]}, as in X")
         _check_hulls(members, len(points))
         self.frame = Frame.of(points)
         self.inside = 1e-9 * self.frame.radius
-        """Nearer than this is in the hull."""
+        """Points nearer than this count as inside."""
         placed = self.frame.place(points)
         self.hulls = [np.ascontiguousarray(placed[rows]) for rows in members]
-        self.Q = self.frame.place(asked)
+        self.Q = self.frame.place(query_points)
         far = np.flatnonzero(np.abs(self.Q).max(axis=1) > FAR)
         if len(far):
             raise InputError(
@@ -118,65 +121,67 @@ class _Work:
         self.square = np.einsum("ij,ij->i", self.Q, self.Q)
         self.threads = kernels.count_threads(threads)
         self.products: dict[int, Floats] = {}
-        self.held = 0
+        self.gram_bytes = 0
 
     def vertex_distances(self) -> Floats:
-        """(m, k) squared distances of the queries to the nearest point of each hull, roughly, and less |query|²."""
+        """(m, k) squared distances from queries to the nearest point of each hull, minus |query|², approximately."""
         kind: type[Any] = np.float32 if float(self.square.max()) < 1e30 else np.float64
         Q: NDArray[Any] = self.Q.astype(kind)
-        found = np.empty((len(Q), len(self.hulls)))
+        distances = np.empty((len(Q), len(self.hulls)))
         for hull, points in enumerate(self.hulls):
             single: NDArray[Any] = points.astype(kind)
             norms = np.einsum("ij,ij->i", single, single)
             for at in range(0, len(Q), QUERIES):
-                found[at : at + QUERIES, hull] = (norms - 2 * (Q[at : at + QUERIES] @ single.T)).min(axis=1)
-        return found
+                distances[at : at + QUERIES, hull] = (norms - 2 * (Q[at : at + QUERIES] @ single.T)).min(axis=1)
+        return distances
 
-    def bounds(self, hull: int, asked: Integers, cutoff: Floats) -> tuple[Floats, Floats]:
-        """Lower and upper bounds for some queries and a hull; those beyond their cutoff are not finished."""
-        lower, upper = np.zeros(len(asked)), np.full(len(asked), np.inf)
+    def bounds(self, hull: int, selected: Integers, cutoff: Floats) -> tuple[Floats, Floats]:
+        """Bounds of the distances from the selected queries to a hull; not refined beyond the cutoff."""
+        lower, upper = np.zeros(len(selected)), np.full(len(selected), np.inf)
         points, d = self.hulls[hull], self.Q.shape[1]
-        if len(asked) == 0:
+        if len(selected) == 0:
             return lower, upper
         if len(points) ** 2 * 8 <= GRAM_BYTES:
             K = self._gram(hull)
-            for at in range(0, len(asked), QUERIES):
+            for at in range(0, len(selected), QUERIES):
                 part = slice(at, at + QUERIES)
-                S = self.Q[asked[part]] @ points.T
+                S = self.Q[selected[part]] @ points.T
                 lower[part], upper[part] = kernels.nearest(
-                    K, S, self.square[asked[part]], cutoff[part], d=d, gap=GAP, threads=self.threads
+                    K, S, self.square[selected[part]], cutoff[part], d=d, gap=GAP, threads=self.threads
                 )
         rest = np.flatnonzero(np.isinf(upper) & (lower < cutoff))
         if len(rest):
-            lower[rest], upper[rest] = self._exactly(points, self.Q[asked[rest]])
+            lower[rest], upper[rest] = self._exactly(points, self.Q[selected[rest]])
         return lower, upper
 
     def _gram(self, hull: int) -> Floats:
+        """The inner products of a hull's points, from memory if possible."""
         points = self.hulls[hull]
         if hull not in self.products:
-            if self.held + len(points) ** 2 * 8 > GRAM_BYTES:
+            if self.gram_bytes + len(points) ** 2 * 8 > GRAM_BYTES:
                 self.products.clear()
-                self.held = 0
+                self.gram_bytes = 0
             blocks = np.array_split(points, 1 + len(points) // QUERIES)
             self.products[hull] = np.concatenate([block @ points.T for block in blocks])
-            self.held += len(points) ** 2 * 8
+            self.gram_bytes += len(points) ** 2 * 8
         return self.products[hull]
 
     def _exactly(self, points: Floats, queries: Floats) -> tuple[Floats, Floats]:
-        """The bounds from the coordinates; a query far away goes alone, as its rounding is not that of the others."""
+        """Bounds from the coordinates; each far query is solved alone, as its rounding errors are larger."""
         lower, upper = np.zeros(len(queries)), np.zeros(len(queries))
         far = np.abs(queries).max(axis=1) > 1e3 * max(longest(points), 1.0)
-        for asked in (np.flatnonzero(~far), *np.flatnonzero(far)[:, None]):
-            if len(asked):
-                lower[asked], upper[asked] = self._solve(points, queries[asked])
+        for selected in (np.flatnonzero(~far), *np.flatnonzero(far)[:, None]):
+            if len(selected):
+                lower[selected], upper[selected] = self._solve(points, queries[selected])
         return lower, upper
 
     def _solve(self, points: Floats, queries: Floats) -> tuple[Floats, Floats]:
+        """Bounds from the solver; 0 for queries inside the hull."""
         n = len(points)
         Z = np.concatenate([points, queries])
         groups = [np.arange(n), *(np.array([row]) for row in range(n, len(Z)))]
         pairs = np.column_stack([np.zeros(len(queries), np.int64), np.arange(1, len(groups))])
-        found = kernels.solve_pairs(
+        verdicts = kernels.solve_pairs(
             Z,
             groups,
             pairs,
@@ -185,5 +190,5 @@ class _Work:
             gap=GAP,
             threads=self.threads,
         )
-        inside = found.verdict == kernels.OVERLAPPING
-        return np.where(inside, 0.0, np.maximum(found.lower, 0.0)), np.where(inside, 0.0, found.upper)
+        inside = verdicts.verdict == kernels.OVERLAPPING
+        return np.where(inside, 0.0, np.maximum(verdicts.lower, 0.0)), np.where(inside, 0.0, verdicts.upper)

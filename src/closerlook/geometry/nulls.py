@@ -1,32 +1,31 @@
-"""What chance gives: shuffled labels beside the true ones, and Cover's count of the ways in which points separate."""
+"""Null values: measures under shuffled labels, and Cover's probability that random labels are separable."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import bdtr
 
-from closerlook.errors import InputError
 from closerlook.geometry.clusters import cluster
 from closerlook.geometry.distances import cluster_distances, label_distances
-from closerlook.geometry.frame import Floats, Integers, as_labels, as_points, at_least
+from closerlook.geometry.frame import Floats, Integers, as_labels, as_points, at_least, check_two_labels
 from closerlook.geometry.hulls import TAU
 from closerlook.geometry.kernels import Progress
 from closerlook.geometry.overlap import LabelHulls
 
 POINTS = 2000
-"""Points that clusterings under shuffled labels are held to."""
+"""Most points clustered under shuffled labels; larger spaces are subsampled."""
 
 
 @dataclass(frozen=True)
 class Null:
-    """A measure beside the same under shuffled labels: the value, the mean and deviation of the shuffles, z, and p.
+    """A measure compared with its values under shuffled labels.
 
-    p: the share of the shuffles, the true labelling among them, that lie at least as far on the side of `value`.
+    value: for the true labels. mean, deviation: over the shuffles. z: (value - mean) / deviation. p_value: the share of
+    labellings, the true one included, at least as extreme as `value`. shuffles: how many have a finite value.
     """
 
     value: float
@@ -38,7 +37,7 @@ class Null:
 
     @classmethod
     def of(cls, value: float, shuffled: Floats, *, lower: bool = False) -> Null:
-        """lower: smaller than chance is what is looked for."""
+        """Compare a value with those under shuffled labels. lower: smaller values are the extreme ones."""
         shuffled = shuffled[np.isfinite(shuffled)]
         n = len(shuffled)
         if n == 0 or not math.isfinite(value):
@@ -48,17 +47,17 @@ class Null:
         z = (value - mean) / deviation if deviation > 1e-12 * abs(mean) else math.nan
         return cls(value, mean, deviation, z, (1 + int(beyond.sum())) / (n + 1), n)
 
-    def to_dict(self) -> dict[str, Any]:
-        """By name."""
+    def to_dict(self) -> dict[str, object]:
+        """The fields by name."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class Separability:
-    """How many pairs of labels are linearly separable, beside shuffled labels and Cover's probability.
+    """The share of linearly separable pairs of labels, compared with shuffled labels and Cover's probability.
 
-    ratio: n / 2d of the points of two labels, mean over pairs; at 1 chance separates half of all labellings. cover:
-    the mean over pairs of the probability that points in general position separate, whatever their labels.
+    ratio: n / 2d for the points of two labels, mean over pairs; at 1, half of all labellings are separable. cover: the
+    probability that points in general position with random labels are separable, mean over pairs.
     """
 
     separable: Null
@@ -66,8 +65,8 @@ class Separability:
     ratio: float
     cover: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """By name."""
+    def to_dict(self) -> dict[str, object]:
+        """The fields by name."""
         return asdict(self)
 
 
@@ -81,25 +80,27 @@ def separability(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Separability:
-    """The share of pairs of labels whose hulls are apart, and what chance gives: is 'separable' information here?"""
+    """The share of pairs of labels that are linearly separable, compared with shuffled labels.
+
+    It shows whether 'linearly separable' says anything about the labels, or follows from few points in many dimensions.
+    """
     at_least("shuffles", shuffles, 0)
     points = as_points(X)
     labels, codes = as_labels(y, len(points))
-    if len(labels) < 2:
-        raise InputError(f"y has one label, {labels[0]!r}; expected at least two")
+    check_two_labels(labels)
     rng = np.random.default_rng([seed, 5])
-    placed = LabelHulls(points, tau, threads)
+    hulls = LabelHulls(points, tau, threads)
     shares = []
     for at in range(shuffles + 1):
-        shares.append(float(np.mean(placed.apart(codes if at == 0 else rng.permutation(codes)))))
+        shares.append(float(np.mean(hulls.separable(codes if at == 0 else rng.permutation(codes)))))
         if progress:
             progress(at + 1, shuffles + 1)
-    cover, ratio = by_chance(codes, points.shape[1])
+    cover, ratio = cover_of_pairs(codes, points.shape[1])
     return Separability(Null.of(shares[0], np.array(shares[1:])), shares[0] == 1.0, ratio, cover)
 
 
-def by_chance(codes: Integers, d: int) -> tuple[float, float]:
-    """Cover's probability and n / 2d for the points of two labels, mean over the pairs of labels."""
+def cover_of_pairs(codes: Integers, d: int) -> tuple[float, float]:
+    """Cover's probability and n / 2d for the points of two labels, mean over pairs of labels."""
     counts = np.bincount(codes)
     i, j = np.triu_indices(len(counts), 1)
     sizes = counts[i] + counts[j]
@@ -108,9 +109,9 @@ def by_chance(codes: Integers, d: int) -> tuple[float, float]:
 
 
 def cover_probability(n: int, d: int) -> float:
-    """The share of the 2^n labellings of n points in general position in d dimensions that a hyperplane separates.
+    """The share of the 2^n labellings of n points in general position in d dimensions that are linearly separable.
 
-    Cover (1965), for hyperplanes with an offset: 2 times the sum of C(n - 1, k) for k up to d.
+    Cover (1965), for hyperplanes with an offset: 2 times the sum of C(n - 1, k) for k = 0 to d.
 
     >>> round(cover_probability(4, 2), 9), cover_probability(3, 2)
     (0.875, 1.0)
@@ -120,14 +121,14 @@ def cover_probability(n: int, d: int) -> float:
 
 @dataclass(frozen=True)
 class ClusterNulls:
-    """Cluster count and mean minimum distance beside shuffled labels; n: the points that were clustered."""
+    """Cluster count and mean minimum distance compared with shuffled labels; n: the points clustered."""
 
     n_clusters: Null
     mean_minimum_distance: Null
     n: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """By name."""
+    def to_dict(self) -> dict[str, object]:
+        """The fields by name."""
         return asdict(self)
 
 
@@ -143,10 +144,10 @@ def cluster_nulls(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> ClusterNulls:
-    """DirectProbe's clusters and their distances under shuffled labels; each shuffle is clustered in full.
+    """DirectProbe's cluster count and label distances compared with shuffled labels; each shuffle is clustered.
 
-    points: a space with more is thinned out at random to so many, the same for the true labels and all shuffles:
-    shuffled labels fall into so many clusters that a large space would take hours.
+    points: a larger space is subsampled to this size, with the same rows for the true and the shuffled labels. Shuffled
+    labels give so many clusters that a large space would take hours.
     """
     at_least("shuffles", shuffles, 0)
     at_least("points", points, 2)
@@ -158,10 +159,10 @@ def cluster_nulls(
         whole, codes = whole[kept], np.unique(codes[kept], return_inverse=True)[1]
     counts, distances = [], []
     for at in range(shuffles + 1):
-        found = cluster(whole, codes if at == 0 else rng.permutation(codes), tau=tau, threads=threads)
-        apart = label_distances(cluster_distances(whole, found, min_points=min_points, threads=threads))
-        counts.append(float(found.n_clusters))
-        distances.append(apart.mean_minimum())
+        clustering = cluster(whole, codes if at == 0 else rng.permutation(codes), tau=tau, threads=threads)
+        label_table = label_distances(cluster_distances(whole, clustering, min_points=min_points, threads=threads))
+        counts.append(float(clustering.n_clusters))
+        distances.append(label_table.mean_minimum())
         if progress:
             progress(at + 1, shuffles + 1)
     return ClusterNulls(

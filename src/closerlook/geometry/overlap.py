@@ -1,4 +1,4 @@
-"""How separable a space is where it is not: by degrees, for each label and each pair of labels."""
+"""How far two labels are from linearly separable, for each pair of labels that overlaps."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from closerlook.errors import InputError
 from closerlook.geometry import kernels
 from closerlook.geometry.clusters import Clustering
-from closerlook.geometry.frame import Floats, Frame, Integers, Label, as_labels, longest
+from closerlook.geometry.frame import Floats, Frame, Integers, Label, as_labels, check_two_labels, longest
 from closerlook.geometry.hulls import TAU
 from closerlook.geometry.kernels import Progress
 from closerlook.geometry.shape import in_order, in_range
 
 RIDGE = 0.05
-"""Of the soft margin: C = 10 in the usual notation."""
+"""Ridge penalty of the soft margin: C = 10 in the usual notation."""
 
 STEPS = 50
 HALVINGS = tuple(0.5**k for k in range(20))
@@ -25,13 +24,13 @@ HALVINGS = tuple(0.5**k for k in range(20))
 
 @dataclass(frozen=True)
 class Overlap:
-    """Two labels and how many of their points would have to go for the rest to be linearly separable.
+    """Two overlapping labels, and how many of their points must be removed to make them linearly separable.
 
-    removed: points that a soft-margin hyperplane leaves on the wrong side, or all of the smaller label where these are
-    fewer; without them the labels are apart, so the fewest possible are no more than these (to find the fewest is
-    NP-hard). share: of the points of both. slack: the sum of the hinge losses of that hyperplane, at the scale where
-    margins are 1; never less than the points on its wrong side. Labels that touch within tau count as overlapping, and
-    may need none removed.
+    removed: the points on the wrong side of a soft-margin hyperplane, or all points of the smaller label if these are
+    fewer. Without them the labels are separable, so this is an upper bound of the fewest possible (finding the fewest
+    is NP-hard). share: removed / points of both labels. slack: the sum of the hinge losses of that hyperplane, scaled
+    to a margin of 1; at least the number of points on its wrong side. Labels that touch within tau count as overlapping
+    even if no point needs to be removed.
     """
 
     first: Label
@@ -42,7 +41,7 @@ class Overlap:
 
 
 def largest_cluster_shares(clustering: Clustering) -> dict[Label, float]:
-    """For each label, the share of its points that lie in its largest cluster; 1 where it is one cluster.
+    """For each label, the share of its points in its largest cluster; 1 if the label is one cluster.
 
     >>> from closerlook.geometry.clusters import cluster
     >>> largest_cluster_shares(cluster([[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "a"]))
@@ -64,50 +63,50 @@ def overlaps(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> list[Overlap]:
-    """The pairs of labels that are not linearly separable, with how far they are from it; the worst first."""
+    """The pairs of labels that are not linearly separable, and how far they are from it; the largest share first."""
     points = in_range(X)
     labels, codes = as_labels(y, len(points))
-    if len(labels) < 2:
-        raise InputError(f"y has one label, {labels[0]!r}; expected at least two")
-    apart = LabelHulls(points, tau, threads).apart(codes)
-    meeting = [pair for pair, clear in zip(combinations(range(len(labels)), 2), apart, strict=True) if not clear]
+    check_two_labels(labels)
+    separable = LabelHulls(points, tau, threads).separable(codes)
+    pairs = combinations(range(len(labels)), 2)
+    overlapping = [pair for pair, disjoint in zip(pairs, separable, strict=True) if not disjoint]
 
     def measure(pair: tuple[int, int]) -> Overlap:
         rows = np.flatnonzero(np.isin(codes, pair))
         removed, slack = _soft_margin(points[rows], codes[rows] == pair[0])
         return Overlap(labels[pair[0]], labels[pair[1]], removed, removed / len(rows), slack)
 
-    found = []
-    for one in in_order(measure, meeting, threads):
-        found.append(one)
+    results = []
+    for overlap in in_order(measure, overlapping, threads):
+        results.append(overlap)
         if progress:
-            progress(len(found), len(meeting))
-    return sorted(found, key=lambda one: (-one.share, str(one.first), str(one.second)))
+            progress(len(results), len(overlapping))
+    return sorted(results, key=lambda overlap: (-overlap.share, str(overlap.first), str(overlap.second)))
 
 
 class LabelHulls:
-    """The hulls of labels as wholes; points stay, and labels may change from one question to the next."""
+    """The convex hulls of whole labels; the points are prepared once for many labellings."""
 
     def __init__(self, points: Floats, tau: float, threads: int | None) -> None:
         frame = Frame.of(points)
         self.Z, self.threads = frame.place(points), kernels.count_threads(threads)
         self.tolerance, self.slack = tau * frame.radius, Frame.slack(longest(self.Z), points.shape[1])
 
-    def apart(self, codes: Integers) -> NDArray[np.bool_]:
-        """For each pair of labels, in the order of `combinations`, whether their hulls are apart."""
+    def separable(self, codes: Integers) -> NDArray[np.bool_]:
+        """For each pair of labels, in the order of `combinations`, whether their hulls are separable."""
         groups = [np.flatnonzero(codes == code) for code in range(int(codes.max()) + 1)]
         pairs = np.array(list(combinations(range(len(groups)), 2)))
-        found = kernels.solve_pairs(self.Z, groups, pairs, tau=self.tolerance, slack=self.slack, threads=self.threads)
-        apart: NDArray[np.bool_] = found.verdict == kernels.SEPARABLE
-        return apart
+        result = kernels.solve_pairs(self.Z, groups, pairs, tau=self.tolerance, slack=self.slack, threads=self.threads)
+        separable: NDArray[np.bool_] = result.verdict == kernels.SEPARABLE
+        return separable
 
 
 def _soft_margin(points: Floats, positive: NDArray[np.bool_]) -> tuple[int, float]:
-    """How many points a soft-margin hyperplane gets wrong, and the sum of its hinge losses."""
+    """The number of points on the wrong side of a soft-margin hyperplane, and the sum of its hinge losses."""
     deviation = points.std(axis=0)
     scores = (points - points.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
     rows = np.column_stack([scores, np.ones(len(scores))]) * np.where(positive, 1.0, -1.0)[:, None]
-    if rows.shape[1] > len(rows):  # the same inner products in as many dimensions as there are rows
+    if rows.shape[1] > len(rows):  # the same inner products in fewer dimensions
         rows = np.asarray(np.linalg.qr(rows.T, mode="r")).T
     margins = rows @ _least_squared_hinge(rows)
     smaller = int(min(positive.sum(), (~positive).sum()))
@@ -115,10 +114,10 @@ def _soft_margin(points: Floats, positive: NDArray[np.bool_]) -> tuple[int, floa
 
 
 def _least_squared_hinge(rows: Floats) -> Floats:
-    """The w of the least RIDGE |w|² + sum of max(0, 1 - row w)², by Newton's method on the rows whose margin is short.
+    """The w that minimises RIDGE |w|² + sum of max(0, 1 - row w)², by Newton's method.
 
-    A step is exact while those rows stay the same, so that some ten steps do (Keerthi & DeCoste 2005). Where STEPS do
-    not, the best w so far is as good a hyperplane to count with.
+    A step is exact while the same rows have a margin below 1, so about ten steps suffice (Keerthi & DeCoste 2005). If
+    STEPS are not enough, the best w so far is still a valid hyperplane to count with.
     """
     w, ridge = np.zeros(rows.shape[1]), RIDGE * np.eye(rows.shape[1])
     short, least = np.ones(len(rows), bool), float(len(rows))
@@ -132,7 +131,7 @@ def _least_squared_hinge(rows: Floats) -> Floats:
             if loss < least:
                 break
         else:
-            return w  # no length is better: this is the minimum, up to rounding
+            return w  # no step improves the loss: this is the minimum, up to rounding
         w, least = w + length * direction, loss
         before, short = short, margins < 1
         if length == 1 and (short == before).all():

@@ -1,11 +1,11 @@
-"""One labelled space in one panel: collapse, dimension, isotropy, how the labels fit, how far they separate."""
+"""All measures of one labelled space: collapse, dimension, isotropy, label fit, separability."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from numpy.typing import ArrayLike
 
@@ -13,24 +13,23 @@ from closerlook.geometry.clusters import Clustering, cluster
 from closerlook.geometry.fit import LabelFit, label_fit
 from closerlook.geometry.hulls import TAU
 from closerlook.geometry.kernels import Progress
-from closerlook.geometry.nulls import by_chance
+from closerlook.geometry.nulls import cover_of_pairs
 from closerlook.geometry.overlap import Overlap, largest_cluster_shares, overlaps
 from closerlook.geometry.shape import Collapse, Isotropy, collapse, isotropy, labelled, participation_ratio, two_nn
 
 PARTS = 7
-"""Steps that progress counts."""
+"""Number of steps that progress reports."""
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A space of n rows, d columns and m labels, by all measures that need nothing but itself.
+    """All measures of one space of n rows, d columns and m labels.
 
-    largest_share: of a label's rows that lie in its largest cluster, mean over labels. overlaps: the pairs of labels
-    that no hyperplane separates, with the share of their rows that would have to go for the rest to be separable.
-    cover: the probability that rows in general position separate whatever their labels, and ratio: n / 2d; both of
-    the rows of two labels, mean over pairs.
+    largest_cluster_share: the share of a label's rows in its largest cluster, mean over labels. overlaps: the pairs of
+    labels that are not linearly separable. cover: the probability that rows in general position with random labels are
+    separable; ratio: n / 2d; both for the rows of two labels, mean over pairs.
     """
 
     n: int
@@ -48,20 +47,20 @@ class Panel:
 
     @property
     def n_overlapping_pairs(self) -> int:
-        """How many pairs of labels no hyperplane separates."""
+        """The number of pairs of labels that are not linearly separable."""
         return len(self.overlaps)
 
     @property
     def largest_overlap_share(self) -> float:
-        """The largest share of two labels' rows that would have to go; 0 where all pairs are separable."""
-        return max((one.share for one in self.overlaps), default=0.0)
+        """The largest share of two labels' rows that must be removed to separate them; 0 if all are separable."""
+        return max((overlap.share for overlap in self.overlaps), default=0.0)
 
-    def to_dict(self) -> dict[str, Any]:
-        """By name, part by part."""
+    def to_dict(self) -> dict[str, object]:
+        """The fields by name, with nested parts."""
         return asdict(self)
 
     def flat(self) -> dict[str, float]:
-        """One plain name for each value, as tables want them."""
+        """All values in one dictionary, as columns of a table."""
         return {
             **self.collapse.to_dict(),
             "participation_ratio": self.participation_ratio,
@@ -86,30 +85,31 @@ def describe_space(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Panel:
-    """The panel of a space. clustering: DirectProbe's clusters where they are known; else they are found.
+    """All measures of a labelled space.
 
-    clusters: False does without them, and largest_share is NaN.
+    clustering: DirectProbe's clusters, if known; otherwise they are computed. clusters: False skips them, and
+    largest_cluster_share is NaN.
 
-    >>> found = describe_space([[0.0], [1.0], [8.0], [9.0]], ["a", "a", "b", "b"])
-    >>> found.n_overlapping_pairs, found.largest_cluster_share, found.collapse.nc4
+    >>> panel = describe_space([[0.0], [1.0], [8.0], [9.0]], ["a", "a", "b", "b"])
+    >>> panel.n_overlapping_pairs, panel.largest_cluster_share, panel.collapse.nc4
     (0, 1.0, 1.0)
     """
     points, codes, m = labelled(X, y)
     n, d = points.shape
     done = 0
 
-    def step(part: Callable[[], Found]) -> Found:
+    def step(part: Callable[[], Result]) -> Result:
         nonlocal done
-        found = part()
+        result = part()
         done += 1
         if progress:
             progress(done, PARTS)
-        return found
+        return result
 
     known = step(lambda: clustering or (cluster(points, y, tau=tau, threads=threads) if clusters else None))
     shares = [math.nan] if known is None else list(largest_cluster_shares(known).values())
-    meeting = step(lambda: overlaps(points, y, tau=tau, threads=threads))
-    cover, ratio = by_chance(codes, d)
+    overlapping = step(lambda: overlaps(points, y, tau=tau, threads=threads))
+    cover, ratio = cover_of_pairs(codes, d)
     return Panel(
         n=n,
         d=d,
@@ -120,7 +120,7 @@ def describe_space(
         isotropy=step(lambda: isotropy(points)),
         label_fit=step(lambda: label_fit(points, y, threads=threads)),
         largest_cluster_share=sum(shares) / len(shares),
-        overlaps=tuple(meeting),
+        overlaps=tuple(overlapping),
         cover=cover,
         ratio=ratio,
     )

@@ -1,11 +1,10 @@
-"""How alike two spaces of the same rows are: linear CKA, Procrustes, RSA, shared neighbours."""
+"""Point similarity of two spaces with the same rows: linear CKA, Procrustes, RSA, shared neighbours."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,16 +25,16 @@ from closerlook.geometry.shape import (
 NEIGHBOURS = 10
 
 ROUNDING = 1e-13
-"""What is below this part of the squares that it was computed from is nothing but their rounding."""
+"""A difference below this fraction of the squares it was computed from is rounding error."""
 
 
 @dataclass(frozen=True)
 class PointSimilarity:
-    """Two spaces of the same n rows, in any numbers of dimensions; each is 1 for a rotated and scaled copy.
+    """Point similarity of two spaces with the same n rows; each measure is 1 for a rotated and scaled copy.
 
-    cka: linear, debiased: 0 in expectation for unrelated spaces (Nguyen et al. 2021). procrustes: the sum of the
-    singular values of the centred spaces' product, both scaled to length 1. rsa: the rank correlation of the distances
-    of all pairs of rows. neighbours: the share of the k nearest rows that are the same (Jaccard, mean over rows).
+    cka: linear, debiased, so that unrelated spaces have expectation 0 (Nguyen et al. 2021). procrustes: the sum of the
+    singular values of A'B, both centred and scaled to length 1. rsa: the rank correlation of the distances between all
+    pairs of rows. neighbours: the Jaccard index of the k nearest rows, mean over rows.
     """
 
     cka: float
@@ -45,22 +44,22 @@ class PointSimilarity:
     n: int
     k: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """By name."""
+    def to_dict(self) -> dict[str, float]:
+        """The fields by name."""
         return asdict(self)
 
 
 def compare_points(A: ArrayLike, B: ArrayLike, *, k: int = NEIGHBOURS, threads: int | None = None) -> PointSimilarity:
-    """All measures of two spaces of the same rows."""
+    """All point similarities of two spaces with the same rows."""
     a, b = _paired(A, B)
     shared = shared_neighbours(a, b, k=k, threads=threads)
     return PointSimilarity(linear_cka(a, b), procrustes(a, b), rsa(a, b, threads=threads), shared, len(a), k)
 
 
 def linear_cka(A: ArrayLike, B: ArrayLike) -> float:
-    """Debiased linear CKA, from (d, d) products alone: no n × n matrix.
+    """Debiased linear CKA, computed from (d, d) products: no n × n matrix.
 
-    NaN where n < 4, and where a space has nothing to compare: all its rows are one point, or equally far apart.
+    NaN if n < 4, or if all rows of a space are identical or equally far from each other.
 
     >>> rng = np.random.default_rng(0)
     >>> A = rng.normal(size=(100, 5))
@@ -73,13 +72,13 @@ def linear_cka(A: ArrayLike, B: ArrayLike) -> float:
         return math.nan
     own = [_hsic(space, space) for space in (a, b)]
     sizes = [float((space**2).sum()) / len(space) for space in (a, b)]
-    if any(found <= ROUNDING * size**2 for found, size in zip(own, sizes, strict=True)):
+    if any(hsic <= ROUNDING * size**2 for hsic, size in zip(own, sizes, strict=True)):
         return math.nan
     return _hsic(a, b) / math.sqrt(own[0] * own[1])
 
 
 def _hsic(a: Floats, b: Floats) -> float:
-    """The unbiased estimate of Song et al. (2012), for linear kernels without their diagonals."""
+    """The unbiased estimate of HSIC by Song et al. (2012), for linear kernels without their diagonals."""
     n = len(a)
     own_a, own_b = (a**2).sum(axis=1), (b**2).sum(axis=1)
     rows_a, rows_b = a @ a.sum(axis=0) - own_a, b @ b.sum(axis=0) - own_b
@@ -89,7 +88,7 @@ def _hsic(a: Floats, b: Floats) -> float:
 
 
 def procrustes(A: ArrayLike, B: ArrayLike) -> float:
-    """How far one space can be turned into the other: 1 minus half the squared distance that is left.
+    """Procrustes similarity: 1 minus half the squared distance that remains after the best rotation.
 
     >>> round(procrustes([[0, 0], [1, 0], [0, 2]], [[0, 0], [0, 3], [-6, 0]]), 9)
     1.0
@@ -100,25 +99,26 @@ def procrustes(A: ArrayLike, B: ArrayLike) -> float:
     if length == 0:
         return math.nan
     with one_thread():
-        if max(a.shape[1], b.shape[1]) > len(a):  # the product of rows is smaller
+        if max(a.shape[1], b.shape[1]) > len(a):  # fewer rows than dimensions: rotate first
             a, b = _rotated(a), _rotated(b)
         return float(np.linalg.svd(a.T @ b, compute_uv=False).sum()) / length
 
 
 def _rotated(a: Floats) -> Floats:
-    """The same points in no more dimensions than there are points."""
+    """The same points in at most as many dimensions as there are points."""
     left, singular, _ = np.linalg.svd(a, full_matrices=False)
-    turned: Floats = left * singular
-    return turned
+    rotated: Floats = left * singular
+    return rotated
 
 
 def rsa(A: ArrayLike, B: ArrayLike, *, threads: int | None = None) -> float:
-    """The Spearman correlation of the Euclidean distances of all pairs of rows; strip by strip, in bounded memory.
+    """The Spearman correlation of the Euclidean distances between all pairs of rows, in bounded memory.
 
-    Distances are counted by level: one part in 16,384, and where more than one pair in a thousand is at one level, as
-    in a collapsed space, one part in 67 million. Those of one level share their mean rank, as ties do, which moves the
-    correlation by less than 1e-5. Below 6 · 10⁻⁸ of the largest, where inner products are nothing but
-    rounding, all distances are one level.
+    Distances are ranked by level. A level is one part in 16,384 wide; levels with more than one pair in a thousand, as
+    in a collapsed space, are divided to one part in 67 million. Distances at one level share their mean rank, as ties
+    do, which moves the correlation by less than 1e-5. All distances below 6 · 10⁻⁸ of the largest are one level, as
+    inner products there are only rounding error. The result does not depend on the number of threads, and on the size
+    of strips only by the order in which products are summed.
     """
     a, b = _paired(A, B)
     spaces = [centre(space) for space in (a, b)]
@@ -129,20 +129,20 @@ def rsa(A: ArrayLike, B: ArrayLike, *, threads: int | None = None) -> float:
     levels = [kernels.Levels(1 / top) for top in tops]
 
     def count(start: int, end: int) -> list[Integers]:
-        return [one.count(later_distances(*space, start, end)) for one, space in zip(levels, spaces, strict=True)]
+        return [level.count(later_distances(*space, start, end)) for level, space in zip(levels, spaces, strict=True)]
 
     def multiply(start: int, end: int) -> float:
         strips = [later_distances(*space, start, end) for space in spaces]
         return kernels.rank_products(strips, levels, ranks)
 
     counts = _sums(each_strip(count, n, threads))
-    finer = [one.refined(found) for one, found in zip(levels, counts, strict=True)]
+    finer = [level.refined(count_of_level) for level, count_of_level in zip(levels, counts, strict=True)]
     if finer != levels:
         levels = finer
         counts = _sums(each_strip(count, n, threads))
     middle = (n * (n - 1) / 2 + 1) / 2
-    ranks = [one.ranks(found) - middle for one, found in zip(levels, counts, strict=True)]
-    squares = [float(found @ rank**2) for found, rank in zip(counts, ranks, strict=True)]
+    ranks = [level.ranks(count_of_level) - middle for level, count_of_level in zip(levels, counts, strict=True)]
+    squares = [float(count_of_level @ rank**2) for count_of_level, rank in zip(counts, ranks, strict=True)]
     if min(squares) == 0:
         return math.nan
     return sum(each_strip(multiply, n, threads)) / math.sqrt(squares[0] * squares[1])
@@ -151,20 +151,20 @@ def rsa(A: ArrayLike, B: ArrayLike, *, threads: int | None = None) -> float:
 def _sums(parts: Iterator[list[Integers]]) -> list[Integers]:
     """The sum of both counts over strips."""
     sums = next(parts)
-    for found in parts:
-        sums = [np.add(whole, part, out=whole) for whole, part in zip(sums, found, strict=True)]
+    for counts in parts:
+        sums = [np.add(whole, part, out=whole) for whole, part in zip(sums, counts, strict=True)]
     return sums
 
 
 def _top(squares: Floats) -> float:
-    """No two rows are farther apart; and no round share of it, where ties are likely, is where a level ends."""
+    """An upper bound of all distances; odd, so that no level ends at a round fraction, where ties are likely."""
     return 2.0007 * math.sqrt(float(squares.max()))
 
 
 def shared_neighbours(A: ArrayLike, B: ArrayLike, *, k: int = NEIGHBOURS, threads: int | None = None) -> float:
-    """The Jaccard index of each row's k nearest in both spaces, mean over rows; ties go to the smaller row.
+    """The Jaccard index of each row's k nearest rows in both spaces, mean over rows.
 
-    NaN where all rows of a space are one point: none is nearer than another.
+    The smaller row wins a tie. NaN if all rows of a space are identical.
     """
     a, b = _paired(A, B)
     if not 1 <= k < len(a):
@@ -177,6 +177,7 @@ def shared_neighbours(A: ArrayLike, B: ArrayLike, *, k: int = NEIGHBOURS, thread
 
 
 def _paired(A: ArrayLike, B: ArrayLike) -> tuple[Floats, Floats]:
+    """Check both spaces: the same number of rows."""
     a, b = in_range(A, "A"), in_range(B, "B")
     if len(a) != len(b):
         raise InputError(f"A has {len(a)} rows and B {len(b)}; expected the same rows in both")

@@ -1,10 +1,11 @@
-"""How sure the distances are: halves of the examples, and p-values for many labels.
+"""Uncertainty of distances: split halves of the examples, and p-values for many labels.
 
-Distances of hulls are extremes: on Gaussian labels (2 to 50 dimensions, 8 to 200 rows a label) a bootstrap of the rows
-finds 0.6 to 0.8 of their deviation, and its 95% intervals hold the expected value seven or eight times in ten. Halves
-are drawn instead, two at a time: they share no row, so that half the squared difference of the two is, without bias,
-the variance of samples of half the size; that of the whole is as a rule no larger. There these intervals hold the
-expected value in 89 to 99%; in two spaces of encoders they were a quarter to a third wider than samples apart ask for.
+Hull distances are extremes. In simulations with Gaussian labels (2 to 50 dimensions, 8 to 200 rows per label) a
+bootstrap over rows finds 0.6 to 0.8 of their standard deviation, and its 95% intervals cover the expected value in 70
+to 80%. Random halves are used instead, in pairs: the two halves of a split share no row, so half their squared
+difference is an unbiased estimate of the variance of samples of half the size, and the variance of the whole sample is
+usually no larger. In the same simulations these intervals cover the expected value in 89 to 99%. In two spaces of
+encoders they were a quarter to a third wider than independent samples would require.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,18 +29,18 @@ from closerlook.geometry.kernels import Progress
 Method = Literal["holm", "fdr"]
 
 GAP = 1e-3
-"""The relative gap of a replicate's distances: far below what drawing the examples again changes."""
+"""Relative gap of the distances of a replicate: far below the variation between replicates."""
 
 
-# --- Halves of the examples ------------------------------------------------------------------------------------------
+# --- Split halves of the examples ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class ResampledDistances:
-    """Label distances of B halves of a space: replicates 0 and 1 are the two halves of one split, 2 and 3 of the next.
+    """Label distances of B replicates: replicates 0 and 1 are the two halves of one split, 2 and 3 of the next.
 
-    values: (B, m, m) as `LabelDistances.values`; NaN for a label of whose clusters of min_points rows none was drawn.
-    seed: replicates of the same seed and label sizes draw the same rows.
+    values: (B, m, m) as `LabelDistances.values`; NaN for a label none of whose clusters of min_points rows was drawn.
+    seed: replicates with the same seed and label sizes draw the same rows.
     """
 
     labels: tuple[Label, ...]
@@ -50,21 +51,21 @@ class ResampledDistances:
 
     @property
     def resamples(self) -> int:
-        """B, how many replicates there are."""
+        """The number of replicates, B."""
         return len(self.values)
 
     def minimum(self) -> Floats:
-        """(B, m) the distance of each label to the nearest other one; NaN where it has none."""
-        apart = np.where(np.eye(len(self.labels), dtype=bool) | np.isnan(self.values), np.inf, self.values)
-        least = apart.min(axis=2, initial=np.inf)
-        return np.where(np.isinf(least), np.nan, least)
+        """(B, m) the minimum distance of each label; NaN if it has no distance."""
+        distances = np.where(np.eye(len(self.labels), dtype=bool) | np.isnan(self.values), np.inf, self.values)
+        minimum = distances.min(axis=2, initial=np.inf)
+        return np.where(np.isinf(minimum), np.nan, minimum)
 
     def mean_minimum(self) -> Floats:
-        """(B,) the mean of these over the labels that have one; NaN where none has."""
+        """(B,) the mean of the minimum distances over the labels that have one; NaN if none has."""
         return _nan_mean(self.minimum(), axis=1)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The labels, the options, and the minimum distances, for JSON: NaN is None; the tables stay in `values`."""
+    def to_dict(self) -> dict[str, object]:
+        """Labels, options and minimum distances for JSON, with NaN as None; the full tables stay in `values`."""
         return {
             "labels": list(self.labels),
             "statistic": self.statistic,
@@ -87,16 +88,16 @@ def resample_distances(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> ResampledDistances:
-    """The label distances of replicates: of half of each label's rows, and then of the other half, split after split.
+    """Label distances of replicates: half of each label's rows, then the other half, for each random split.
 
-    X: (n, d) the points that were clustered. Hulls of some rows of disjoint hulls are disjoint, so the clusters of the
-    whole serve for every replicate, and those of fewer than min_points rows are left out of all. See `draw` for the
-    rows, `interval` for what to do with the replicates.
+    X: (n, d) the points that were clustered. Hulls of subsets of disjoint hulls are disjoint, so all replicates use the
+    clusters of the whole space, without those of fewer than min_points rows. `draw` chooses the rows; `interval` turns
+    replicates into a confidence interval.
 
     >>> from closerlook.geometry.clusters import cluster
     >>> X, y = [[0.0], [1.0], [3.0], [4.0], [9.0]], ["a", "a", "b", "b", "c"]
-    >>> found = resample_distances(X, cluster(X, y), resamples=4)
-    >>> found.values.shape, bool((found.minimum() >= [2.0, 2.0, 5.0]).all())
+    >>> replicates = resample_distances(X, cluster(X, y), resamples=4)
+    >>> replicates.values.shape, bool((replicates.minimum() >= [2.0, 2.0, 5.0]).all())
     ((4, 3, 3), True)
     """
     at_least("resamples", resamples, 0)
@@ -113,11 +114,11 @@ def resample_distances(
 
 
 def draw(codes: Integers, *, seed: int, replicate: int) -> NDArray[np.bool_]:
-    """(n,) which rows a replicate draws: a half of each label's, or for odd replicates the half that the last one left.
+    """(n,) the rows of a replicate: a random half of each label, or for odd replicates the other half.
 
-    codes: (n,) the label of each row. Chance decides which half has the larger part of an odd number; the only row of a
-    label is in both. It depends on seed, replicate and label sizes alone, so that spaces of the same examples are drawn
-    alike.
+    codes: (n,) the label of each row. A random half gets the extra row of an odd number. The only row of a label is in
+    both halves. The draw depends on seed, replicate and label sizes alone, so spaces of the same examples draw the same
+    rows.
     """
     rng = np.random.default_rng([seed, 7, replicate // 2])
     drawn = np.zeros(len(codes), dtype=bool)
@@ -132,13 +133,14 @@ def draw(codes: Integers, *, seed: int, replicate: int) -> NDArray[np.bool_]:
 def interval(
     value: float, replicates: ArrayLike, *, level: float = 0.95, within: tuple[float, float] = (-math.inf, math.inf)
 ) -> tuple[float, float]:
-    """The interval of a value from its replicates, (B,): around the value, as wide as the halves of splits differ.
+    """Confidence interval of a value from its replicates (B,), centred at the value.
 
-    The hull of some rows lies inside the hull of all, so that two hulls are never nearer in a replicate than they are,
-    and percentiles of the replicates would lie above the value, often wholly. How much they differ is what is used, not
-    where they lie: `bias` tells that. The deviation, from the two halves of each split (see the module), is taken times
-    Student's t with as many degrees of freedom as there are splits. Splits with a NaN are left out; both ends are NaN
-    with fewer than two. within: bounds to cut it to, as (-1, 1) for similarities and (0, inf) for distances.
+    The hull of some rows lies inside the hull of all rows, so replicate distances are never smaller than the value, and
+    percentiles of the replicates would often lie above it. The interval therefore uses the differences between
+    replicates, not their position, which `bias` reports. Its half-width is the standard deviation from the two halves
+    of each split (see the module) times Student's t, with one degree of freedom per split. Splits with a NaN are
+    excluded; both ends are NaN with fewer than two splits. within: the interval is clipped to these bounds, such as
+    (-1, 1) for similarities and (0, inf) for distances.
 
     >>> low, high = interval(1.0, [2.0, 3.0, 3.0, 2.0, 2.0, 3.0])
     >>> round(low, 3), round(high, 3), interval(1.0, [2.0, 3.0, 3.0, 2.0], within=(0, np.inf))[0]
@@ -155,61 +157,61 @@ def interval(
 
 
 def bias(value: float, replicates: ArrayLike) -> float:
-    """How far the replicates lie above the value in the mean: what the other half of the rows takes off, or adds.
+    """The mean of the replicates minus the value: the effect of using half of the rows.
 
-    Below it only where clusters without a row drawn drop out of the mean of their label.
+    It is negative only if clusters without drawn rows drop out of the mean of their label.
 
     >>> bias(1.0, [2.0, 3.0, 4.0])
     2.0
     """
-    found = finite(replicates)
-    return float(found.mean() - value) if len(found) else math.nan
+    known = finite(replicates)
+    return float(known.mean() - value) if len(known) else math.nan
 
 
 def resample_similarity(a: ResampledDistances, b: ResampledDistances) -> Floats:
-    """(B,) the spatial similarity of replicate i of a with replicate i of b: Pearson over the labels of both.
+    """(B,) the spatial similarity of replicate i of a and replicate i of b: Pearson over their common labels.
 
-    Of the same examples with the same seed, both draw the same rows, and what they share cancels; of other examples
-    (train and test) the draws have nothing to do with one another. Pairs of labels without a distance are left out; NaN
-    with fewer than 3 labels. The interval: `interval(similarity, replicates, within=(-1, 1))`.
+    If a and b have the same examples and seed, both draw the same rows, and their common variation cancels. For
+    different examples (train and test) the draws are independent. Pairs of labels without a distance are excluded; NaN
+    with fewer than 3 labels. For a confidence interval: `interval(similarity, replicates, within=(-1, 1))`.
     """
     if a.resamples != b.resamples:
-        raise InputError(f"a has {a.resamples} replicates and b has {b.resamples}; expected as many of both")
+        raise InputError(f"a has {a.resamples} replicates and b has {b.resamples}; expected the same number")
     common = [label for label in a.labels if label in b.labels]
-    i, j = ([one.labels.index(label) for label in common] for one in (a, b))
+    i, j = ([table.labels.index(label) for label in common] for table in (a, b))
     left, right = a.values[:, i][:, :, i], b.values[:, j][:, :, j]
     return np.array([_pearson_of_tables(x, y) for x, y in zip(left, right, strict=True)])
 
 
 def change_p_values(before: ResampledDistances, after: ResampledDistances, change: ArrayLike) -> Floats:
-    """(m,) for each label, the two-sided p-value of its minimum distance not having changed.
+    """(m,) for each label, the two-sided p-value of no change in its minimum distance.
 
-    change: (m,) what the whole samples show, after less before. Both must be drawn alike: the same examples and seed.
-    A few tens of replicates say how large the error is, not how its tails look: the change is divided by the deviation
-    of the replicates' changes, as `interval` has it, and compared with Student's t with as many degrees of freedom as
-    there are splits. Distances are computed within GAP, so that no deviation is taken to be below GAP of them. NaN
-    where fewer than two splits have the label, or where all halves change by the same.
+    change: (m,) the change in the whole samples, after minus before. Both must have the same examples and seed. The
+    change is divided by the standard deviation of the replicates' changes, as in `interval`, and compared with
+    Student's t with one degree of freedom per split. Distances are accurate to GAP, so the standard deviation is at
+    least GAP times the distances. NaN if fewer than two splits have the label, or if all halves change by the same
+    amount.
     """
     if before.labels != after.labels or before.values.shape != after.values.shape or before.seed != after.seed:
         raise InputError(
             f"before has {before.resamples} replicates of {len(before.labels)} labels (seed {before.seed}), after "
-            f"{after.resamples} of {len(after.labels)} (seed {after.seed}); expected the same labels, drawn alike"
+            f"{after.resamples} of {len(after.labels)} (seed {after.seed}); expected the same for both"
         )
-    seen = np.asarray(change, dtype=np.float64)
-    if seen.shape != (len(before.labels),):
-        raise InputError(f"change has shape {seen.shape}; expected one for each of the {len(before.labels)} labels")
+    changes = np.asarray(change, dtype=np.float64)
+    if changes.shape != (len(before.labels),):
+        raise InputError(f"change has shape {changes.shape}; expected one for each of the {len(before.labels)} labels")
     deviation, splits = _deviation(after.minimum() - before.minimum())
     known = (splits >= 2) & (deviation > 0)
     floor = GAP * (_nan_mean(before.minimum(), axis=0) + _nan_mean(after.minimum(), axis=0))
-    ratio = np.abs(seen) / np.where(known, np.hypot(deviation, floor), np.nan)
+    ratio = np.abs(changes) / np.where(known, np.hypot(deviation, floor), np.nan)
     return np.asarray(2 * student.sf(ratio, np.maximum(splits, 1)))
 
 
 def adjust(p_values: ArrayLike, method: Method = "holm") -> Floats:
-    """P-values adjusted for how many there are; NaN stays NaN and is not counted.
+    """P-values adjusted for multiple tests; NaN stays NaN and is not counted.
 
-    holm: no false finding among all, but with probability p; step down. fdr: the share of false ones among the findings
-    (Benjamini and Hochberg).
+    holm: controls the probability of any false positive (step-down). fdr: controls the share of false positives among
+    the significant results (Benjamini and Hochberg).
 
     >>> adjust([0.01, 0.04, float("nan"), 0.03]).round(6).tolist()
     [0.03, 0.06, nan, 0.06]
@@ -217,21 +219,21 @@ def adjust(p_values: ArrayLike, method: Method = "holm") -> Floats:
     if method not in ("holm", "fdr"):
         raise InputError(f"method is {method!r}; expected 'holm' or 'fdr'")
     given = np.asarray(p_values, dtype=np.float64)
-    adjusted, there = np.full(given.shape, np.nan), ~np.isnan(given)
-    p = given[there]
+    adjusted, known = np.full(given.shape, np.nan), ~np.isnan(given)
+    p = given[known]
     if ((p < 0) | (p > 1)).any():
         raise InputError(f"p_values holds {p[(p < 0) | (p > 1)][0]:g}; expected probabilities, from 0 to 1")
     if method == "fdr":
-        adjusted[there] = false_discovery_control(p) if len(p) else p
+        adjusted[known] = false_discovery_control(p) if len(p) else p
         return adjusted
     order = np.argsort(p)
     steps = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
-    adjusted[there] = steps[np.argsort(order)]
+    adjusted[known] = steps[np.argsort(order)]
     return adjusted
 
 
 def few_points(labels: Sequence[Label], counts: ArrayLike, d: int, *, least: int = 5) -> dict[Label, str]:
-    """The labels of fewer than `least` rows, each with the reason to doubt its distances; none is dropped.
+    """The labels with fewer than `least` rows, each with a note that its distances are uncertain.
 
     >>> few_points(["ADJ", "X"], [812, 3], 512)
     {'X': '3 points in 512 dimensions; fewer than 5'}
@@ -246,13 +248,13 @@ def few_points(labels: Sequence[Label], counts: ArrayLike, d: int, *, least: int
     }
 
 
-# --- Small mathematics -----------------------------------------------------------------------------------------------
+# --- Statistics -----------------------------------------------------------------------------------------------
 
 
 def _deviation(replicates: Floats) -> tuple[Floats, Integers]:
-    """(m,) the standard deviation from the halves of each split, NaN without any, and of how many splits.
+    """(m,) the standard deviation from the halves of each split, NaN without splits, and (m,) the number of splits.
 
-    replicates: (B, m). Of two independent samples, half the squared difference is the variance, in the mean.
+    replicates: (B, m). Half the squared difference of two independent samples is an unbiased estimate of the variance.
     """
     whole = len(replicates) // 2 * 2
     squares = (replicates[0:whole:2] - replicates[1:whole:2]) ** 2 / 2
@@ -260,21 +262,21 @@ def _deviation(replicates: Floats) -> tuple[Floats, Integers]:
 
 
 def rows_of(codes: Integers) -> list[Integers]:
-    """The rows of each label, ascending."""
+    """The rows of each label, in ascending order."""
     return np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
 
 
 def _pearson_of_tables(a: Floats, b: Floats) -> float:
-    """The correlation of the pairs i < j that both tables have; NaN with fewer than 3 labels."""
+    """Pearson correlation over the pairs i < j that have a distance in both tables; NaN with fewer than 3."""
     i, j = np.triu_indices(len(a), 1)
-    there = ~np.isnan(a[i, j] + b[i, j])
-    if there.sum() < 3:  # fewer labels than 3 have fewer pairs
+    known = ~np.isnan(a[i, j] + b[i, j])
+    if known.sum() < 3:  # fewer labels than 3 have fewer pairs
         return math.nan
-    return correlation(a[i, j][there], b[i, j][there])
+    return correlation(a[i, j][known], b[i, j][known])
 
 
 def correlation(x: Floats, y: Floats) -> float:
-    """Pearson's; NaN where a side is constant, up to rounding."""
+    """Pearson correlation; NaN if a side is constant, up to rounding."""
     dx, dy = x - x.mean(), y - y.mean()
     if min(np.ptp(x) / (np.abs(x).max() or 1.0), np.ptp(y) / (np.abs(y).max() or 1.0)) <= 1e-12:
         return math.nan
@@ -283,12 +285,12 @@ def correlation(x: Floats, y: Floats) -> float:
 
 
 def _nan_mean(values: Floats, axis: int) -> Floats:
-    """The mean of what is not NaN, without numpy's warning where all is."""
+    """The mean without NaN; NaN, without a warning, if there is nothing else."""
     count = (~np.isnan(values)).sum(axis=axis)
     return np.asarray(np.nansum(values, axis=axis) / np.where(count > 0, count, np.nan))
 
 
 def finite(values: ArrayLike) -> Floats:
-    """Those that are numbers, in a row."""
+    """The finite values, as a flat array."""
     array = np.asarray(values, dtype=np.float64).ravel()
     return array[np.isfinite(array)]

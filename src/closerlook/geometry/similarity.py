@@ -1,4 +1,4 @@
-"""Spatial similarity: how alike two spaces place their labels, as the correlation of their label distances."""
+"""Spatial similarity of two spaces: the correlation of their label distances."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 CHUNK = 1 << 16
-"""Numbers held at a time in each temporary array: half a megabyte stays in a core's cache."""
+"""Numbers in each temporary array: half a megabyte fits into the cache of a core."""
 
 TOLERANCE = 1e-6
-"""Asymmetry that is forgiven, relative to the largest distance: what a table that went through float32 shows."""
+"""Accepted asymmetry, relative to the largest distance: a table stored as float32 has this much."""
 
 
 class LabelDistanceTable(Protocol):
-    """The distances of labels: values[i, j] between labels[i] and labels[j]; separable: whether the space is.
+    """Label distances: values[i, j] between labels[i] and labels[j].
 
     values: (m, m), symmetric, 0 on the diagonal; NaN in the whole row and column of a label without clusters.
     """
 
     @property
     def labels(self) -> Sequence[Label]:
-        """The m labels, each once."""
+        """The m distinct labels."""
 
     @property
     def values(self) -> Floats:
@@ -41,7 +41,7 @@ class LabelDistanceTable(Protocol):
 
     @property
     def separable(self) -> bool:
-        """Whether the space is linearly separable, as the paper's definition asks."""
+        """Whether the space is linearly separable, as the paper's definition requires."""
 
 
 Table = LabelDistanceTable | tuple[Sequence[Label], ArrayLike]
@@ -49,14 +49,14 @@ Table = LabelDistanceTable | tuple[Sequence[Label], ArrayLike]
 
 @dataclass(frozen=True)
 class Similarity:
-    """The spatial similarity of two spaces a and b, with its uncertainty and what it leaves out.
+    """The spatial similarity of two spaces a and b, with its uncertainty and the labels it excludes.
 
-    p_value: of the Mantel test; the share of relabellings of b, the true one included, whose Pearson correlation is at
-    least as high. exact: all of them were tried; `permutations` is how many were, the true one not counted.
-    null_mean, null_deviation: of the Pearson correlation over those relabellings: what chance gives.
-    labels: those compared, in a's order. excluded_a: labels that only a has; excluded_b: that only b has. undefined:
-    labels of both that have no distances on at least one side. separable: both spaces are linearly separable; where
-    False, the paper does not define the value; None where a side does not say. What cannot be computed is NaN.
+    p_value: of the Mantel test: the share of relabellings of b, the true one included, with a Pearson correlation at
+    least as high. exact: whether all relabellings were tried; permutations: how many were, without the true one.
+    null_mean, null_deviation: of the Pearson correlation over these relabellings. labels: the labels compared, in a's
+    order. excluded_a: labels that only a has; excluded_b: labels that only b has. undefined: common labels without
+    distances on at least one side. separable: whether both spaces are linearly separable (if not, the paper does not
+    define the value); None if a side does not say. Values that cannot be computed are NaN.
     """
 
     pearson: float
@@ -78,11 +78,11 @@ class Similarity:
 
     @property
     def n_labels(self) -> int:
-        """How many labels were compared."""
+        """The number of labels compared."""
         return len(self.labels)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The fields and `n_labels` as plain values, for JSON: NaN is None, tuples are lists."""
+    def to_dict(self) -> dict[str, object]:
+        """The fields and `n_labels` for JSON: NaN becomes None, tuples become lists."""
         return {key: plain(value) for key, value in asdict(self).items()} | {"n_labels": self.n_labels}
 
 
@@ -95,25 +95,26 @@ def spatial_similarity(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Similarity:
-    """How alike two spaces place the labels they share: the correlation of their m(m-1)/2 label distances.
+    """The correlation of the m(m-1)/2 label distances of two spaces over their common labels.
 
-    a and b are tables of label distances, or pairs (labels, matrix). The intervals are percentiles over `resamples`
-    bootstrap draws of labels, not of pairs, since pairs that share a label are not independent; pairs of a label with
-    itself are dropped. They are NaN where fewer than half of the draws have a correlation. The p-value is the one-sided
-    Mantel test over `permutations` relabellings of b, or over all m! where those are no more. 0 of either skips it.
+    a and b: label distances, or pairs (labels, matrix). The confidence intervals are percentiles over `resamples`
+    bootstrap draws of labels; pairs of a label with itself are dropped. Labels are drawn rather than pairs, as pairs
+    that share a label are not independent. Intervals are NaN if fewer than half of the draws have a correlation. The
+    p-value is that of the one-sided Mantel test over `permutations` relabellings of b, or over all m! if these are no
+    more. 0 skips either.
 
     >>> before = (["ADJ", "NOUN", "VERB", "X"], [[0, 1, 2, 4], [1, 0, 3, 5], [2, 3, 0, 6], [4, 5, 6, 0]])
     >>> after = (["VERB", "NOUN", "ADJ"], [[0, 7, 4], [7, 0, 2], [4, 2, 0]])
-    >>> found = spatial_similarity(before, after)
-    >>> round(found.pearson, 3), round(found.spearman, 3), found.labels, found.excluded_a
+    >>> result = spatial_similarity(before, after)
+    >>> round(result.pearson, 3), round(result.spearman, 3), result.labels, result.excluded_a
     (0.993, 1.0, ('ADJ', 'NOUN', 'VERB'), ('X',))
-    >>> found.p_value == 1 / 6, found.exact
+    >>> result.p_value == 1 / 6, result.exact
     (True, True)
     """
     _check_options(permutations, resamples, confidence)
     generator = np.random.default_rng(seed)
     left, right = _read(a, "a"), _read(b, "b")
-    labels, undefined = _align(left, right)
+    labels, undefined = _common_labels(left, right)
     x, y = _Pairs.of(left, labels), _Pairs.of(right, labels)
     (pearson,), (spearman,) = _correlations(np.ones((1, len(x.values))), x, y)
     intervals = _intervals(x, y, resamples, confidence, generator)
@@ -138,15 +139,15 @@ def spatial_similarity(
     )
 
 
-# --- The mathematics -------------------------------------------------------------------------------------------------
+# --- Statistics -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class _Pairs:
-    """The distances of the pairs i < j of m labels, and how they rank.
+    """The distances of the pairs i < j of m labels, and their ranks.
 
     values: (p,). order: (p,) sorts them. starts: where each run of equal values starts in that order. run: (p,) the run
-    that each pair is in.
+    of each pair.
     """
 
     m: int
@@ -159,8 +160,8 @@ class _Pairs:
     def of(cls, table: _Table, labels: Sequence[Label]) -> _Pairs:
         rows = [table.labels.index(label) for label in labels]
         distances = table.values[np.ix_(rows, rows)][np.triu_indices(len(rows), 1)]
-        # Correlations know no scale. The grid makes equal what only rounding told apart: a tie for Spearman, a constant
-        # side for both.
+        # Correlations do not depend on the scale. Rounding to a grid restores ties and constant sides that differ only
+        # by rounding errors.
         values = np.round(distances / (distances.max() or 1.0), 12).astype(np.float64)
         run = np.unique(values, return_inverse=True)[1]
         order = np.argsort(values, kind="stable")
@@ -172,19 +173,19 @@ class _Pairs:
         return len(self.starts) == 1
 
     def ranks(self, w: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-        """(k, p) the mean rank of each pair when pair q is there w[:, q] times, and (k,) whether all are equal."""
+        """(k, p) the mean rank of each pair if pair q occurs w[:, q] times, and (k,) whether all are equal."""
         times = np.add.reduceat(w[:, self.order], self.starts, axis=1)
         ranks = np.cumsum(times, axis=1) - (times - 1) / 2
         return ranks[:, self.run], times.max(axis=1) == times.sum(axis=1)
 
     def standardised(self) -> Floats:
-        """(p,) of mean 0 and length 1, so that the inner product of two is their Pearson correlation."""
+        """(p,) with mean 0 and length 1: the inner product of two is their Pearson correlation."""
         centred = self.values - self.values.mean()
         return np.asarray(centred / np.linalg.norm(centred))
 
 
 def _correlations(w: Floats, x: _Pairs, y: _Pairs) -> tuple[Floats, Floats]:
-    """(k,) Pearson and (k,) Spearman when pair q is there w[:, q] times, w: (k, p); NaN where a side is constant."""
+    """(k,) Pearson and (k,) Spearman if pair q occurs w[:, q] times, w: (k, p); NaN if a side is constant."""
     (x_ranks, x_constant), (y_ranks, y_constant) = x.ranks(w), y.ranks(w)
     lost = x_constant | y_constant
     pearson = np.where(lost, np.nan, _pearson(w, x.values, y.values))
@@ -192,8 +193,8 @@ def _correlations(w: Floats, x: _Pairs, y: _Pairs) -> tuple[Floats, Floats]:
 
 
 def _pearson(w: Floats, x: Floats, y: Floats) -> Floats:
-    """(k,) the correlation of x and y, (p,) or (k, p), under weights w: (k, p); in two passes, against cancellation."""
-    with np.errstate(invalid="ignore", divide="ignore"):  # a constant side; the caller drops it
+    """(k,) the correlation of x and y, (p,) or (k, p), with weights w: (k, p); in two passes, to avoid cancellation."""
+    with np.errstate(invalid="ignore", divide="ignore"):  # a constant side; the caller sets NaN
         total = w.sum(axis=1, keepdims=True)
         dx = x - (w * x).sum(axis=1, keepdims=True) / total
         dy = y - (w * y).sum(axis=1, keepdims=True) / total
@@ -205,22 +206,22 @@ def _pearson(w: Floats, x: Floats, y: Floats) -> Floats:
 def _intervals(
     x: _Pairs, y: _Pairs, resamples: int, confidence: float, rng: np.random.Generator
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """The percentile intervals of Pearson and of Spearman over draws of labels with replacement."""
+    """Percentile intervals of Pearson and of Spearman over draws of labels with replacement."""
     chunks = [np.empty((2, 0))]
     for w in _bootstrap_weights(x.m, resamples, rng):
         chunks.append(np.stack(_correlations(w, x, y)))
-    found = np.concatenate(chunks, axis=1)
-    found = found[:, ~np.isnan(found[0])]
-    if found.shape[1] == 0 or 2 * found.shape[1] < resamples:
+    draws = np.concatenate(chunks, axis=1)
+    draws = draws[:, ~np.isnan(draws[0])]
+    if draws.shape[1] == 0 or 2 * draws.shape[1] < resamples:
         return (math.nan, math.nan), (math.nan, math.nan)
-    low, high = np.quantile(found, [(1 - confidence) / 2, (1 + confidence) / 2], axis=1).tolist()
+    low, high = np.quantile(draws, [(1 - confidence) / 2, (1 + confidence) / 2], axis=1).tolist()
     return (low[0], high[0]), (low[1], high[1])
 
 
 def _bootstrap_weights(m: int, resamples: int, rng: np.random.Generator) -> Iterator[Floats]:
-    """(k, p) chunks: how often each pair i < j is there when m labels are drawn with replacement, itself apart.
+    """(k, p) chunks: how often each pair i < j occurs if m labels are drawn with replacement.
 
-    Labels drawn n_i and n_j times make n_i n_j pairs, so that a draw is a row of weights and nothing is gathered.
+    Labels drawn n_i and n_j times make n_i n_j pairs, so a draw is a row of weights.
     """
     i, j = np.triu_indices(m, 1)
     for k in _chunks(resamples, len(i)):
@@ -232,9 +233,9 @@ def _bootstrap_weights(m: int, resamples: int, rng: np.random.Generator) -> Iter
 
 @dataclass(frozen=True)
 class _Mantel:
-    """The Mantel test: its p-value, the mean and deviation of the correlations beside the true one, their number.
+    """The result of a Mantel test: p-value, and mean and deviation of the correlations without the true labelling.
 
-    exact: there are no others.
+    tried: their number. exact: whether all relabellings were tried.
     """
 
     p_value: float
@@ -245,6 +246,7 @@ class _Mantel:
 
 
 def _mantel(x: _Pairs, y: _Pairs, permutations: int, rng: np.random.Generator) -> _Mantel:
+    """The one-sided Mantel test of two sets of label distances."""
     m = x.m
     exact = math.factorial(m) <= permutations
     tried = math.factorial(m) - 1 if exact else permutations
@@ -254,15 +256,15 @@ def _mantel(x: _Pairs, y: _Pairs, permutations: int, rng: np.random.Generator) -
     left, right = x.standardised(), y.standardised()
     matrix = np.zeros((m, m))
     matrix[i, j] = matrix[j, i] = right
-    # A relabelling that changes nothing sums in another order: without the allowance, rounding would decide a tie.
+    # A relabelling that changes nothing sums in a different order: the allowance keeps rounding from deciding a tie.
     least = left @ right - 1e-12
     chunks = _every_order(m) if exact else _random_orders(m, permutations, rng)
-    found = np.concatenate([matrix.take(orders[:, i] * m + orders[:, j]) @ left for orders in chunks])
+    correlations = np.concatenate([matrix.take(orders[:, i] * m + orders[:, j]) @ left for orders in chunks])
     if exact:
-        found = found[1:]  # the first order is the true labelling, which the formula below counts
-    deviation = float(found.std(ddof=1)) if tried > 1 else math.nan
-    p_value = (1 + int(np.count_nonzero(found >= least))) / (1 + tried)
-    return _Mantel(p_value, float(found.mean()), deviation, tried, exact)
+        correlations = correlations[1:]  # the first order is the true labelling, which the formula below counts
+    deviation = float(correlations.std(ddof=1)) if tried > 1 else math.nan
+    p_value = (1 + int(np.count_nonzero(correlations >= least))) / (1 + tried)
+    return _Mantel(p_value, float(correlations.mean()), deviation, tried, exact)
 
 
 def _random_orders(m: int, permutations: int, rng: np.random.Generator) -> Iterator[Integers]:
@@ -279,13 +281,13 @@ def _every_order(m: int) -> Iterator[Integers]:
 
 
 def _chunks(n: int, width: int) -> Iterator[int]:
-    """How many of n rows of this width to hold at a time, in turn."""
+    """The sizes of chunks of n rows of this width."""
     rows = max(1, CHUNK // width)
     for start in range(0, n, rows):
         yield min(rows, n - start)
 
 
-# --- What arrives ----------------------------------------------------------------------------------------------------
+# --- Input checks ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,8 +300,8 @@ class _Table:
     undefined: frozenset[Label]
 
 
-def _align(left: _Table, right: _Table) -> tuple[tuple[Label, ...], tuple[Label, ...]]:
-    """The labels to compare and those of both without distances, in the left table's order."""
+def _common_labels(left: _Table, right: _Table) -> tuple[tuple[Label, ...], tuple[Label, ...]]:
+    """The labels to compare, and common labels without distances, in the left table's order."""
     common = [label for label in left.labels if label in right.labels]
     undefined = tuple(label for label in common if label in left.undefined | right.undefined)
     labels = tuple(label for label in common if label not in undefined)
@@ -313,14 +315,15 @@ def _align(left: _Table, right: _Table) -> tuple[tuple[Label, ...], tuple[Label,
 
 
 def _read(table: Table, side: str) -> _Table:
+    """A checked table from label distances or a pair (labels, matrix)."""
     names, matrix, separable = _unpack(table, side)
     labels = _labels(names, side)
     values = _matrix(matrix, side)
     if len(labels) != len(values):
         raise InputError(f"{side} has {len(labels)} labels and {len(values)} rows; expected one label for each row")
     _check_entries(values, labels, side)
-    gone = _without_distances(values, labels, side)
-    return _Table(labels, values / 2 + values.T / 2, separable, frozenset(itertools.compress(labels, gone)))
+    undefined = _without_distances(values, labels, side)
+    return _Table(labels, values / 2 + values.T / 2, separable, frozenset(itertools.compress(labels, undefined)))
 
 
 def _unpack(table: Any, side: str) -> tuple[Sequence[Label], ArrayLike, bool | None]:
@@ -353,7 +356,7 @@ def _matrix(matrix: ArrayLike, side: str) -> Floats:
 
 
 def _check_entries(values: Floats, labels: Sequence[Label], side: str) -> None:
-    """Raise for the first entry that no distance can be; NaN passes."""
+    """Raise InputError for the first entry that is not a distance; NaN is accepted."""
     for i, j in np.argwhere(np.isinf(values) | (values < 0)):
         raise InputError(
             f"{side} has the distance {values[i, j]:g} between {labels[i]!r} and {labels[j]!r}; "
@@ -371,27 +374,27 @@ def _check_entries(values: Floats, labels: Sequence[Label], side: str) -> None:
 
 
 def _without_distances(values: Floats, labels: Sequence[Label], side: str) -> NDArray[np.bool_]:
-    """(m,) whether all of a label's distances to others are NaN; raises for a NaN that no such label explains."""
+    """(m,) whether all distances of a label are NaN; InputError for any other NaN."""
     missing = np.isnan(values)
-    gone = np.asarray((missing | np.eye(len(values), dtype=bool)).all(axis=1), dtype=np.bool_)
-    for i, j in np.argwhere(missing & ~gone[:, None] & ~gone):
+    undefined = np.asarray((missing | np.eye(len(values), dtype=bool)).all(axis=1), dtype=np.bool_)
+    for i, j in np.argwhere(missing & ~undefined[:, None] & ~undefined):
         raise InputError(
-            f"{side} has no distance (NaN) between {labels[i]!r} and {labels[j]!r}, which have others; "
+            f"{side} has no distance (NaN) between {labels[i]!r} and {labels[j]!r}, which have other distances; "
             "expected a number, or NaN for all distances of a label"
         )
-    return gone
+    return undefined
 
 
 def _check_options(permutations: int, resamples: int, confidence: float) -> None:
     for name, value in (("permutations", permutations), ("resamples", resamples)):
         if value < 0:
-            raise InputError(f"{name} is {value}; expected at least 0 (0 skips them)")
+            raise InputError(f"{name} is {value}; expected at least 0 (0 skips this step)")
     if not 0 < confidence < 1:
         raise InputError(f"confidence is {confidence}; expected a share between 0 and 1, as 0.95")
 
 
 def _both(left: bool | None, right: bool | None) -> bool | None:
-    """Whether both hold; None where that cannot be known."""
+    """Whether both are true; None if that is unknown."""
     if left is False or right is False:
         return False
     return None if left is None or right is None else True

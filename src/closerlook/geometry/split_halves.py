@@ -1,10 +1,9 @@
-"""What parts of a space foresee: the similarity of its halves or folds, and how well that predicts another number."""
+"""Spatial similarity of halves or folds of one space, and how well it predicts another quantity."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,11 +21,11 @@ from closerlook.geometry.similarity import spatial_similarity
 
 @dataclass(frozen=True)
 class SplitSimilarity:
-    """The spatial similarity of parts of one space: what train and test may show at best.
+    """Spatial similarity of parts of one space: an estimate of the highest similarity of train and test.
 
-    values: one for each repeat of two halves, or one for each fold and repeat; NaN where fewer than 3 labels are in
-    both parts. mean: over those that are not; low, high: the smallest and the largest, NaN with fewer than 3. few:
-    labels of fewer rows than folds, which some parts lack.
+    values: one for each repeat of two halves, or one for each fold and repeat; NaN if fewer than 3 labels are in both
+    parts. mean: without NaN. low, high: the smallest and the largest value; NaN with fewer than 3 values. few: labels
+    with fewer rows than folds, which some parts lack.
     """
 
     values: tuple[float, ...]
@@ -37,8 +36,8 @@ class SplitSimilarity:
     folds: int
     repeats: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """By name, for JSON: NaN is None, tuples are lists."""
+    def to_dict(self) -> dict[str, object]:
+        """The fields for JSON: NaN becomes None, tuples become lists."""
         return {key: plain(value) for key, value in asdict(self).items()}
 
 
@@ -55,14 +54,14 @@ def split_similarity(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> SplitSimilarity:
-    """How alike parts of a space place the labels: one half with the other, or each fold with the rest.
+    """Spatial similarity of parts of a space: one half and the other, or each fold and the rest.
 
-    Each label's rows are shuffled and dealt out; every part is clustered on its own.
+    Each label's rows are shuffled and distributed over the parts; every part is clustered separately.
 
     >>> rng = np.random.default_rng(0)
     >>> y = np.arange(80) % 4
-    >>> found = split_similarity(rng.normal(size=(80, 2)) + 9 * np.array([[0, 0], [1, 0], [3, 0], [9, 0]])[y], y)
-    >>> found.mean > 0.99, len(found.values), found.few
+    >>> result = split_similarity(rng.normal(size=(80, 2)) + 9 * np.array([[0, 0], [1, 0], [3, 0], [9, 0]])[y], y)
+    >>> result.mean > 0.99, len(result.values), result.few
     (True, 1, ())
     """
     at_least("folds", folds, 2)
@@ -74,13 +73,13 @@ def split_similarity(
     names = np.array(labels)[codes]
 
     def distances(rows: NDArray[np.bool_]) -> LabelDistances:
-        found = cluster(points[rows], names[rows], tau=tau, threads=threads)
-        apart = cluster_distances(points[rows], found, min_points=min_points, threads=threads)
-        return label_distances(apart, statistic=statistic)
+        clustering = cluster(points[rows], names[rows], tau=tau, threads=threads)
+        hull_distances = cluster_distances(points[rows], clustering, min_points=min_points, threads=threads)
+        return label_distances(hull_distances, statistic=statistic)
 
     values = []
     for repeat in range(repeats):
-        part = deal(codes, folds, np.random.default_rng([seed, 8, repeat]))
+        part = assign_folds(codes, folds, seed=seed, repeat=repeat)
         for fold in range(folds if folds > 2 else 1):
             values.append(_similarity(distances(part == fold), distances(part != fold)))
             if progress:
@@ -93,11 +92,12 @@ def split_similarity(
     )
 
 
-def deal(codes: Integers, folds: int, rng: np.random.Generator) -> Integers:
-    """(n,) the part of each row: each label's rows, shuffled, go to the parts in turn.
+def assign_folds(codes: Integers, folds: int, *, seed: int, repeat: int = 0) -> Integers:
+    """(n,) the part of each row: each label's rows, shuffled, are distributed over the parts in turn.
 
-    The next label goes on where the last one stopped, so that parts are of equal size, within one row.
+    Each label continues where the last one stopped, so the sizes of parts differ by at most one row.
     """
+    rng = np.random.default_rng([seed, 8, repeat])
     part = np.empty(len(codes), np.int64)
     order = np.concatenate([rng.permutation(rows) for rows in rows_of(codes)])
     part[order] = np.arange(len(codes)) % folds
@@ -105,7 +105,7 @@ def deal(codes: Integers, folds: int, rng: np.random.Generator) -> Integers:
 
 
 def _similarity(a: LabelDistances, b: LabelDistances) -> float:
-    """The Pearson correlation of two tables; NaN with fewer than 3 labels in both."""
+    """The Pearson correlation of two tables; NaN with fewer than 3 common labels."""
     if len(a.measured() & b.measured()) < 3:
         return math.nan
     return spatial_similarity(a, b, permutations=0, resamples=0).pearson
@@ -113,12 +113,12 @@ def _similarity(a: LabelDistances, b: LabelDistances) -> float:
 
 @dataclass(frozen=True)
 class Prediction:
-    """How well one number of each cell of a study foretells another.
+    """How well one quantity predicts another over the cells of a study.
 
-    n: cells that have both; groups: of cells that are alike from the start. difference: the mean absolute difference.
-    error: the root mean square error of a line through the cells of all groups but the one that it predicts; baseline:
-    that of the mean of all groups but it. spearman_interval: over groups drawn again. What cannot be computed is NaN;
-    with fewer than 3 groups, all but `difference`.
+    n: cells that have both; groups: groups of related cells. difference: the mean absolute difference. error: the root
+    mean square error of a line fitted to all other groups; baseline: that of their mean. spearman_interval: a 95%
+    bootstrap interval over groups. Values that cannot be computed are NaN; with fewer than 3 groups, all but
+    `difference`.
     """
 
     n: int
@@ -130,8 +130,8 @@ class Prediction:
     error: float
     baseline: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """By name, for JSON: NaN is None, tuples are lists."""
+    def to_dict(self) -> dict[str, object]:
+        """The fields for JSON: NaN becomes None, tuples become lists."""
         return {key: plain(value) for key, value in asdict(self).items()}
 
 
@@ -143,35 +143,35 @@ def predictiveness(
     resamples: int = 2000,
     seed: int = 0,
 ) -> Prediction:
-    """How well `foreseen` (of split halves, say) predicts `actual` (of train and test) over the cells of a study.
+    """How well `foreseen` (such as the similarity of split halves) predicts `actual` (such as train and test).
 
-    groups: names for cells that have more in common than others, such as seeds and layers of one encoder on one task;
-    they are drawn and left out together. Without them each cell stands for itself.
+    groups: names of groups of related cells, such as the seeds and layers of one encoder on one task; a group is drawn
+    and held out as a whole. By default each cell is a group.
 
-    >>> found = predictiveness([0.1, 0.4, 0.6, 0.9], [0.2, 0.5, 0.7, 1.0])
-    >>> round(found.pearson, 6), round(found.difference, 6), round(found.error, 6), found.n
+    >>> result = predictiveness([0.1, 0.4, 0.6, 0.9], [0.2, 0.5, 0.7, 1.0])
+    >>> round(result.pearson, 6), round(result.difference, 6), round(result.error, 6), result.n
     (1.0, 0.1, 0.0, 4)
     """
     x, y = np.asarray(foreseen, dtype=np.float64), np.asarray(actual, dtype=np.float64)
     names = np.arange(len(x)) if groups is None else np.asarray(groups)
     if x.shape != y.shape or x.ndim != 1 or names.shape != x.shape:
         raise InputError(
-            f"foreseen has shape {x.shape}, actual {y.shape} and groups {names.shape}; expected one of each for a cell"
+            f"foreseen has shape {x.shape}, actual {y.shape} and groups {names.shape}; expected one of each per cell"
         )
-    there = ~np.isnan(x + y)
-    x, y, codes = x[there], y[there], np.unique(names[there], return_inverse=True)[1].reshape(-1)
+    known = ~np.isnan(x + y)
+    x, y, codes = x[known], y[known], np.unique(names[known], return_inverse=True)[1].reshape(-1)
     rows = rows_of(codes) if len(codes) else []
     difference = float(np.abs(x - y).mean()) if len(x) else math.nan
     if len(rows) < 3:
         unknown = (math.nan, math.nan)
         return Prediction(len(x), len(rows), math.nan, math.nan, unknown, difference, math.nan, math.nan)
-    error, baseline = _left_out_errors(x, y, rows)
+    error, baseline = _held_out_errors(x, y, rows)
     return Prediction(
         len(x),
         len(rows),
         correlation(x, y),
         _spearman(x, y),
-        _drawn_interval(x, y, rows, resamples, np.random.default_rng([seed, 9])),
+        _bootstrap_interval(x, y, rows, resamples, np.random.default_rng([seed, 9])),
         difference,
         error,
         baseline,
@@ -182,10 +182,10 @@ def _spearman(x: Floats, y: Floats) -> float:
     return correlation(rankdata(x), rankdata(y))
 
 
-def _drawn_interval(
+def _bootstrap_interval(
     x: Floats, y: Floats, rows: list[Integers], resamples: int, rng: np.random.Generator
 ) -> tuple[float, float]:
-    """The 95% interval of the Spearman correlation over groups drawn again; NaN where half of the draws have none."""
+    """The 95% bootstrap interval of the Spearman correlation over groups; NaN if half of the draws have none."""
     draws = rng.integers(len(rows), size=(resamples, len(rows)))
     kept = (np.concatenate([rows[group] for group in draw]) for draw in draws)
     drawn = finite([_spearman(x[part], y[part]) for part in kept])
@@ -195,10 +195,10 @@ def _drawn_interval(
     return low, high
 
 
-def _left_out_errors(x: Floats, y: Floats, rows: list[Integers]) -> tuple[float, float]:
-    """The root mean square errors of a line and of the mean, each predicting the group that it was not fitted to.
+def _held_out_errors(x: Floats, y: Floats, rows: list[Integers]) -> tuple[float, float]:
+    """The root mean square errors of a line and of the mean, each predicting a group it was not fitted to.
 
-    That of the line is NaN where the others of a group have one x.
+    The error of the line is NaN if all other groups have the same x.
     """
     line, mean = np.empty(len(x)), np.empty(len(x))
     for group in rows:

@@ -1,4 +1,4 @@
-"""Probes: what a space tells about its labels, as scikit-learn estimators and as plain functions."""
+"""Probes of a labelled space, as scikit-learn estimators and as plain functions."""
 
 from closerlook.probes.classifier import ClassifierProbe
 from closerlook.probes.control import CodeLength, Selectivity, control_labels, measure_selectivity, online_code

@@ -1,9 +1,9 @@
-"""The classifier probe as a scikit-learn estimator: sizes chosen on held-out rows, then predictions."""
+"""The classifier probe as a scikit-learn estimator; its sizes are chosen on held-out rows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,14 +21,15 @@ from closerlook.probes.training import Job, ProbeTraining, Sizes
 
 
 class ClassifierProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """An MLP whose sizes are chosen from a grid on a part of the training rows that is held out for it.
+    """An MLP classifier whose hidden sizes are chosen from a grid on a held-out part of the training rows.
 
-    sizes: widths of the hidden layers of each network tried; None: the paper's 16 pairs of 32, 64, 128 and 256; () is
-    a linear probe. seeds: how many networks of each, or which seeds. The others: see `ProbeTraining`. device: "auto",
-    "cpu", "cuda". n_jobs: threads on a CPU; all cores by default, and for -1; the results are the same for any number.
+    sizes: the hidden widths of each network to try; None: the paper's 16 pairs of 32, 64, 128 and 256; () is a linear
+    probe. seeds: the number of networks of each size, or a list of seeds. Other options: see `ProbeTraining`. device:
+    "auto", "cpu" or "cuda". n_jobs: threads on a CPU, all cores for None and -1; the results do not depend on it.
 
-    Fitted: `classes_`; `sizes_`, those with the best mean accuracy on held-out, of equals the smallest; `held_out_`
-    {sizes: (r,) accuracy by seed}; `network_`, the one of the chosen sizes that did best there: it predicts.
+    After fitting: `classes_`; `sizes_`, the sizes with the best mean held-out accuracy (the smallest if tied);
+    `held_out_`, {sizes: (r,) held-out accuracy by seed}; `network_`, the best network of the chosen sizes, which
+    predicts.
 
     >>> X, y = [[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]] * 5, ["a", "a", "a", "b", "b", "b"] * 5
     >>> ClassifierProbe(sizes=[(8,)], seeds=1).fit(X, y).predict([[0.15], [4.9]]).tolist()
@@ -61,7 +62,7 @@ class ClassifierProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """The probe with its networks trained on X: (n, d), y: (n,)."""
+        """Train the networks on X: (n, d), y: (n,), and choose one of them."""
         import torch
 
         from closerlook.encoders.loading import choose_device
@@ -70,7 +71,7 @@ class ClassifierProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         points, labels = validate_data(self, X, y, dtype=np.float64)
         with value_errors():
             if labels.dtype.kind == "O":
-                as_labels(labels, len(points))  # says which labels are of mixed types; the next line would not
+                as_labels(labels, len(points))  # its message names the labels of mixed types
             check_classification_targets(labels)
             sizes, seeds = check_sizes(GRID if self.sizes is None else self.sizes), check_seeds(self.seeds)
             training, device = self._training(), choose_device(self.device)
@@ -79,13 +80,13 @@ class ClassifierProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._scaler = StandardScaler().fit(points)
         rows = torch.from_numpy(self._scaler.transform(points).astype(np.float32)[None]).to(device)
         data = Data(rows, torch.from_numpy(codes.astype(np.int64)[None]).to(device), len(self.classes_))
-        jobs = [Job(one, seed) for one in sizes for seed in seeds]
+        jobs = [Job(shape, seed) for shape in sizes for seed in seeds]
         networks = train(data, jobs, training, threads=threads)
-        tried = {one: [network for network in networks if network.job.sizes == one] for one in sizes}
-        self.held_out_ = {one: np.array([network.accuracy for network in tried[one]]) for one in sizes}
-        held_out = np.stack([self.held_out_[one] for one in sizes])
-        self.sizes_ = sizes[choose_sizes(held_out, [tried[one][0].n_weights for one in sizes])]
-        self.network_ = max(tried[self.sizes_], key=lambda network: (network.accuracy, -network.loss))
+        networks_by_size = {shape: [network for network in networks if network.job.sizes == shape] for shape in sizes}
+        self.held_out_ = {shape: np.array([network.accuracy for network in networks_by_size[shape]]) for shape in sizes}
+        held_out = np.stack([self.held_out_[shape] for shape in sizes])
+        self.sizes_ = sizes[choose_sizes(held_out, [networks_by_size[shape][0].n_weights for shape in sizes])]
+        self.network_ = max(networks_by_size[self.sizes_], key=lambda network: (network.accuracy, -network.loss))
         return self
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -93,13 +94,13 @@ class ClassifierProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         queries = validate_data(self, X, dtype=np.float64, reset=False)
         scores = self.network_.scores(self._scaler.transform(queries))
-        shares: NDArray[np.float64] = softmax(scores.astype(np.float64), axis=1)
-        return shares
+        probabilities: NDArray[np.float64] = softmax(scores.astype(np.float64), axis=1)
+        return probabilities
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """(m,) the likeliest class of each row of X: (m, d)."""
-        shares = self.predict_proba(X)
-        labels: NDArray[Any] = self.classes_[shares.argmax(axis=1)]
+    def predict(self, X: ArrayLike) -> NDArray[np.generic]:
+        """(m,) the most probable class of each row of X: (m, d)."""
+        probabilities = self.predict_proba(X)
+        labels: NDArray[np.generic] = self.classes_[probabilities.argmax(axis=1)]
         return labels
 
     def _training(self) -> ProbeTraining:

@@ -1,5 +1,5 @@
-"""Controls for a classifier probe: what it can memorise (Hewitt & Liang 2019), how many bits the labels take given the
-vectors (Voita & Titov 2020).
+"""Controls for a classifier probe: selectivity against a control task (Hewitt & Liang 2019), and the number of bits
+needed to send the labels given the vectors (Voita & Titov 2020).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from closerlook.probes.grid import (
 from closerlook.probes.training import Integers, Job, ProbeTraining, Progress, Sizes
 
 BLOCKS = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5, 1.0)
-"""Up to which share of the rows each block of the online code goes."""
+"""The share of the rows at which each block of the online code ends."""
 
 CODE_SIZES: Sizes = (256, 256)
 
@@ -40,10 +40,10 @@ CODE_SIZES: Sizes = (256, 256)
 
 @dataclass(frozen=True, eq=False)
 class Selectivity:
-    """A probe on the task and, at the same sizes, on its control task.
+    """Accuracy of a probe on the task and, with the same sizes, on its control task.
 
-    control: accuracy on the control task by seed. selectivity: (r,) the task's accuracy minus the control's. known: the
-    share of test rows whose word type train has: only those can be memorised.
+    task, control: (r,) accuracy by seed. known: the share of test rows whose word type occurs in train; only these can
+    be memorised.
     """
 
     task: Measured
@@ -53,11 +53,11 @@ class Selectivity:
 
     @property
     def selectivity(self) -> Measured:
-        """(r,) by seed."""
+        """(r,) the accuracy on the task minus that on the control task, by seed."""
         return self.task - self.control
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Plain values for JSON."""
         return {
             "selectivity": float(self.selectivity.mean()),
             "sd": deviation(self.selectivity),
@@ -68,19 +68,20 @@ class Selectivity:
         }
 
 
-def control_labels(types: Sequence[ArrayLike], y: ArrayLike, seed: int) -> list[NDArray[Any]]:
-    """A random label for each word type, drawn as often as train has it; for each of the lists of types its rows'.
+def control_labels(types: Sequence[ArrayLike], y: ArrayLike, seed: int) -> list[NDArray[np.generic]]:
+    """A random label for each word type, returned as one array of labels for each list of types.
 
-    types: of train, of test, ... y: train's labels. The label of a type depends on the seed and on all types there are.
+    types: word types of train, of test, and so on. y: the labels of train; a label is drawn as often as it occurs
+    there. The label of a type depends on the seed and on the set of all types.
 
     >>> train, test = control_labels([["a", "b", "a"], ["b"]], ["NOUN", "VERB", "NOUN"], seed=0)
     >>> bool(train[0] == train[2]), bool(train[1] == test[0])
     (True, True)
     """
-    lists = [np.asarray(one, dtype=np.str_) for one in types]
-    every, place = np.unique(np.concatenate(lists), return_inverse=True)
-    drawn = np.random.default_rng([seed, 3]).choice(np.asarray(y), size=len(every))
-    return np.split(drawn[place.reshape(-1)], np.cumsum([len(one) for one in lists])[:-1])
+    lists = [np.asarray(words, dtype=np.str_) for words in types]
+    vocabulary, place = np.unique(np.concatenate(lists), return_inverse=True)
+    drawn = np.random.default_rng([seed, 3]).choice(np.asarray(y), size=len(vocabulary))
+    return np.split(drawn[place.reshape(-1)], np.cumsum([len(words) for words in lists])[:-1])
 
 
 def measure_selectivity(
@@ -92,25 +93,26 @@ def measure_selectivity(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Selectivity:
-    """How much better the probe of a result does on its task than on random labels of word types.
+    """Selectivity of a probe: its accuracy on the task minus its accuracy on random labels of word types.
 
-    types: (n,) and (m,) the words behind the rows of train and test. Each seed of the result has its own control task.
+    types: (n,) and (m,) the words behind the rows of train and test. result: the probe on the task. Each of its seeds
+    has its own control task.
     """
     (X, y, labels), (X_test, _, _) = checked(train, "train"), checked(test, "test")
     for name, words, rows in (("train", types[0], X), ("test", types[1], X_test)):
         if len(np.asarray(words)) != len(rows):
             raise InputError(f"{name} has {len(rows)} rows and {len(np.asarray(words))} word types; expected one each")
-    asked = _Asked(result.chosen_sizes, result.seeds, len(labels), result.training, result.device, threads)
+    networks = _NetworksBySeed(result.chosen_sizes, result.seeds, len(labels), result.training, result.device, threads)
     drawn = [control_labels(types, y, seed) for seed in result.seeds]
     scaler, r = StandardScaler().fit(X), len(result.seeds)
-    rows, tests = (scaler.transform(one).astype(np.float32) for one in (X, X_test))
-    scores = asked.scores(
+    rows, tests = (scaler.transform(space).astype(np.float32) for space in (X, X_test))
+    scores = networks.scores(
         np.broadcast_to(rows, (r, *rows.shape)),
         np.stack([control for control, _ in drawn]),
         np.broadcast_to(tests, (r, *tests.shape)),
         progress,
     )
-    right = [np.mean(one.argmax(axis=1) == control) for one, (_, control) in zip(scores, drawn, strict=True)]
+    right = [np.mean(logits.argmax(axis=1) == control) for logits, (_, control) in zip(scores, drawn, strict=True)]
     known = np.isin(np.asarray(types[1], dtype=np.str_), np.asarray(types[0], dtype=np.str_))
     return Selectivity(result.accuracy[result.chosen], np.array(right), result.chosen_sizes, float(known.mean()))
 
@@ -122,8 +124,9 @@ def measure_selectivity(
 class CodeLength:
     """The online code of a space's labels: each block is sent with a probe trained on all rows before it.
 
-    bits: (r,) by seed, each with its own order of the rows. uniform: bits without any vectors. compression: (r,).
-    ends: where blocks end. by_block: (r, b) bits of each block; the first is sent with the uniform code.
+    bits: (r,) by seed; each seed has its own order of the rows. uniform: bits of the uniform code, without vectors.
+    ends: the row at which each block ends. by_block: (r, b) bits of each block; the first is sent with the uniform
+    code.
     """
 
     bits: Measured
@@ -136,11 +139,11 @@ class CodeLength:
 
     @property
     def compression(self) -> Measured:
-        """(r,) the uniform code's bits over these."""
+        """(r,) bits of the uniform code divided by bits of the online code."""
         return self.uniform / self.bits if self.uniform else np.ones_like(self.bits)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Plain values for JSON."""
         return {
             "bits": float(self.bits.mean()),
             "bits_sd": deviation(self.bits),
@@ -165,14 +168,14 @@ def online_code(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> CodeLength:
-    """How many bits the labels of a space take, given its vectors: the fewer, the easier they are to read off.
+    """The number of bits needed to send the labels of a space, given its vectors; fewer means easier to read off.
 
-    A probe that was trained on t rows gives each label of the next block a probability; it is mixed with the uniform
-    one at the rate 1 / (t + 1), so that a probe that has seen next to nothing cannot cost without limit (ours).
+    A probe trained on t rows gives each label of the next block a probability. We mix it with the uniform distribution
+    at the rate 1 / (t + 1), which bounds the cost of a probe trained on few rows.
     """
     X, y, labels = checked(train, "train")
     (shape,), chosen = check_sizes([sizes]), check_seeds(seeds)
-    asked = _Asked(shape, chosen, len(labels), training or ProbeTraining(criterion="loss"), device, threads)
+    networks = _NetworksBySeed(shape, chosen, len(labels), training or ProbeTraining(criterion="loss"), device, threads)
     rows = StandardScaler().fit_transform(X).astype(np.float32)
     ends = block_ends(len(y), blocks)
     orders = np.stack([np.random.default_rng([seed, 4]).permutation(len(y)) for seed in chosen])
@@ -180,16 +183,16 @@ def online_code(
     by_block[:, 0] = ends[0] * math.log2(len(labels))
     for at, (start, end) in enumerate(pairwise(ends), start=1):
         seen, coming = orders[:, :start], orders[:, start:end]
-        scores = asked.scores(rows[seen], y[seen], rows[coming])
-        by_block[:, at] = [_bits(one, y[sent], 1 / (start + 1)) for one, sent in zip(scores, coming, strict=True)]
+        scores = networks.scores(rows[seen], y[seen], rows[coming])
+        by_block[:, at] = [_bits(logits, y[sent], 1 / (start + 1)) for logits, sent in zip(scores, coming, strict=True)]
         if progress:
             progress(at, len(ends) - 1)
     uniform = len(y) * math.log2(len(labels))
-    return CodeLength(by_block.sum(axis=1), uniform, tuple(ends), by_block, labels, shape, asked.training)
+    return CodeLength(by_block.sum(axis=1), uniform, tuple(ends), by_block, labels, shape, networks.training)
 
 
 def block_ends(n: int, blocks: Sequence[float] = BLOCKS) -> list[int]:
-    """Where the blocks of n rows end: shares rounded up, each end once, the last at n.
+    """The rows at which the blocks of n rows end: shares rounded up, without repetition, the last at n.
 
     >>> block_ends(100)
     [1, 2, 4, 7, 13, 25, 50, 100]
@@ -199,20 +202,20 @@ def block_ends(n: int, blocks: Sequence[float] = BLOCKS) -> list[int]:
     return sorted({math.ceil(share * n) for share in blocks} | {n})
 
 
-def _bits(scores: NDArray[np.float32], y: Integers, mixed: float) -> float:
-    """What the true labels cost under these logits, mixed with the uniform distribution."""
+def _bits(scores: NDArray[np.float32], y: Integers, rate: float) -> float:
+    """The bits of the true labels under these logits, mixed with the uniform distribution."""
     wide = scores.astype(np.float64)
     wide -= wide.max(axis=1, keepdims=True)
-    likely = np.exp(wide[np.arange(len(y)), y]) / np.exp(wide).sum(axis=1)
-    return float(-np.log2((1 - mixed) * likely + mixed / scores.shape[1]).sum())
+    probability = np.exp(wide[np.arange(len(y)), y]) / np.exp(wide).sum(axis=1)
+    return float(-np.log2((1 - rate) * probability + rate / scores.shape[1]).sum())
 
 
-# ---- what both train ----
+# ---- training, for both ----
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """Networks of one shape, one for each seed, each on a space and labels of its own."""
+class _NetworksBySeed:
+    """Networks of one shape, one for each seed, each trained on its own space and labels."""
 
     sizes: Sizes
     seeds: tuple[int, ...]
@@ -224,20 +227,20 @@ class _Asked:
     def scores(
         self, X: NDArray[np.float32], y: Integers, tests: NDArray[np.float32], progress: Progress | None = None
     ) -> list[NDArray[np.float32]]:
-        """Each seed's logits (m, k) for its tests: (r, m, d), trained on its rows of X: (r, n, d) and y: (r, n)."""
+        """The logits (m, k) of each seed for its tests: (r, m, d), trained on X: (r, n, d) and y: (r, n)."""
         import torch
 
         from closerlook.encoders.loading import choose_device
         from closerlook.probes.networks import Batch, Data, train
 
-        place = choose_device(self.device)
-        data = Data(torch.tensor(X, device=place), torch.tensor(y, device=place), self.k)
-        rows = torch.tensor(tests, device=place)
-        found: dict[Job, NDArray[np.float32]] = {}
+        device = choose_device(self.device)
+        data = Data(torch.tensor(X, device=device), torch.tensor(y, device=device), self.k)
+        rows = torch.tensor(tests, device=device)
+        scores_of: dict[Job, NDArray[np.float32]] = {}
 
         def keep(batch: Batch) -> None:
-            found.update({job: scores.cpu().numpy() for job, scores in batch.scores(rows)})
+            scores_of.update({job: scores.cpu().numpy() for job, scores in batch.scores(rows)})
 
         jobs = [Job(self.sizes, seed, at) for at, seed in enumerate(self.seeds)]
         train(data, jobs, self.training, threads=count_threads(self.threads), finish=keep, progress=progress)
-        return [found[job] for job in jobs]
+        return [scores_of[job] for job in jobs]

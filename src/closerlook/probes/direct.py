@@ -1,11 +1,11 @@
-"""DirectProbe as a scikit-learn estimator: clusters when fitted, then predictions and distances from their hulls."""
+"""DirectProbe as a scikit-learn estimator: it fits clusters, and predicts from the distances to their hulls."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,19 +21,20 @@ from closerlook.geometry.frame import Floats, as_labels
 
 
 class UnfitInputError(InputError, ValueError):
-    """Our error for bad input where scikit-learn expects a ValueError."""
+    """An InputError that is also a ValueError, as scikit-learn expects."""
 
 
 class DirectProbe(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier that learns nothing: a point takes the label of the nearest hull of DirectProbe's clusters.
+    """A classifier without training: a point gets the label of the nearest convex hull of DirectProbe's clusters.
 
-    tau: hulls nearer than tau RMS radii meet. min_points: clusters of fewer rows are left out of `distances_` (the
-    paper's code: 6). statistic: "mean" or "min" over the pairs of clusters of two labels. n_jobs: threads; all cores
-    by default, and for -1; the results are the same for any number.
+    tau: hulls nearer than tau RMS radii overlap. min_points: clusters with fewer rows are excluded from `distances_` (6
+    in the code of the paper). statistic: "mean" or "min" over the pairs of clusters of two labels. n_jobs: threads, all
+    cores for None and -1; the results do not depend on it.
 
-    Fitted: `classes_`; `clusters_` (n,), the cluster of each training row; `n_clusters_`; `cluster_labels_` (k,);
-    `is_separable_`, whether there is one cluster for each label; `conflicts_`, rows identical to one of another label;
-    `n_undecided_`; `clustering_`, the whole `Clustering`; `distances_`, computed when first asked for.
+    After fitting: `classes_`; `clusters_` (n,), the cluster of each training row; `n_clusters_`; `cluster_labels_`
+    (k,); `is_separable_`, whether the space is linearly separable; `conflicts_`, rows identical to a row of another
+    label; `n_undecided_`; `clustering_`, the full `Clustering`; `distances_`, the label distances, computed on first
+    access.
 
     >>> probe = DirectProbe().fit([[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "a"])
     >>> probe.n_clusters_, probe.is_separable_, probe.clusters_.tolist()
@@ -58,56 +59,56 @@ class DirectProbe(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerM
         self.n_jobs = n_jobs
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """The probe with the clusters of X: (n, d), y: (n,)."""
+        """Cluster X: (n, d) with labels y: (n,)."""
         points, labels = validate_data(self, X, y, dtype=np.float64, order="C", copy=True)  # X may change later
         self._check_parameters()
         with value_errors():
             if labels.dtype.kind == "O":
-                as_labels(labels, len(points))  # says which labels are of mixed types; the next line would not
+                as_labels(labels, len(points))  # its message names the labels of mixed types
             check_classification_targets(labels)
-            found = geometry.cluster(points, labels, tau=self.tau, threads=self._threads())
+            clustering = geometry.cluster(points, labels, tau=self.tau, threads=self._threads())
         self.classes_ = np.unique(labels)
-        self.clustering_ = found
-        self.clusters_ = found.assignments
-        self.n_clusters_ = found.n_clusters
-        self.cluster_labels_ = self.classes_[found.cluster_codes]
-        self.is_separable_ = found.is_separable
-        self.conflicts_ = found.conflicts
-        self.n_undecided_ = found.n_undecided
+        self.clustering_ = clustering
+        self.clusters_ = clustering.assignments
+        self.n_clusters_ = clustering.n_clusters
+        self.cluster_labels_ = self.classes_[clustering.cluster_codes]
+        self.is_separable_ = clustering.is_separable
+        self.conflicts_ = clustering.conflicts
+        self.n_undecided_ = clustering.n_undecided
         self._points = points
         self._distances: LabelDistances | None = None
         return self
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """(m,) the label of the hull nearest to each row of X: (m, d)."""
+    def predict(self, X: ArrayLike) -> NDArray[np.generic]:
+        """(m,) the label of the nearest hull of each row of X: (m, d)."""
         queries = self._queries(X)
         with value_errors():
             nearest, _ = geometry.nearest_hulls(
                 self._points, self.clustering_.members(), queries, threads=self._threads()
             )
-        labels: NDArray[Any] = self.cluster_labels_[nearest]
+        labels: NDArray[np.generic] = self.cluster_labels_[nearest]
         return labels
 
     def transform(self, X: ArrayLike) -> Floats:
-        """(m, k) the distance of each row of X: (m, d) to each cluster's hull; 0 inside."""
+        """(m, k) the distance from each row of X: (m, d) to each cluster's hull; 0 inside."""
         queries = self._queries(X)
         with value_errors():
             return geometry.hull_distances(self._points, self.clustering_.members(), queries, threads=self._threads())
 
     @property
     def distances_(self) -> LabelDistances:
-        """The distances of the labels; computed on first access, which can take longer than fitting."""
+        """The label distances, computed on first access, which can take longer than fitting."""
         check_is_fitted(self)
         if self._distances is None:
             with value_errors():
-                apart = geometry.cluster_distances(
+                hull_distances = geometry.cluster_distances(
                     self._points, self.clustering_, min_points=self.min_points, threads=self._threads()
                 )
-                self._distances = geometry.label_distances(apart, statistic=self.statistic)
+                self._distances = geometry.label_distances(hull_distances, statistic=self.statistic)
         return self._distances
 
     def blocked_merges(self) -> Iterator[BlockedMerge]:
-        """What keeps each two clusters of one label apart: a cluster of another label, and the rows that show it."""
+        """Why each pair of clusters of one label was not merged: the blocking cluster and the rows that prove it."""
         check_is_fitted(self)
         return self.clustering_.blocked_merges()
 
@@ -117,7 +118,7 @@ class DirectProbe(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerM
         return checked
 
     def _check_parameters(self) -> None:
-        """Raise for parameters that would only fail once distances are asked for, or not at all."""
+        """Raise for parameters that would otherwise fail only when distances are computed, or never."""
         if not _is(self.tau, Real):
             raise UnfitInputError(f"tau is {self.tau!r}; expected a number")
         if not _is(self.min_points, Integral) or self.min_points < 1:
@@ -134,14 +135,14 @@ class DirectProbe(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerM
         return int(self.n_clusters_)
 
     def __dir__(self) -> Iterable[str]:
-        """Without `distances_` until they are there: scikit-learn reads all that is listed, to show an estimator."""
+        """Attribute names, without `distances_` until it is computed: scikit-learn reads every listed attribute."""
         unmeasured = {"distances_"} if vars(self).get("_distances") is None else set()
         names = set(object.__dir__(self)) - unmeasured
-        return [name for name in names if hasattr(self, name)]  # as scikit-learn's own does, which would measure them
+        return [name for name in names if hasattr(self, name)]  # as in scikit-learn's own __dir__
 
 
 def check_jobs(n_jobs: int | None) -> int | None:
-    """The number of threads that n_jobs stands for; None is all cores."""
+    """The number of threads for n_jobs; None is all cores."""
     if n_jobs is not None and (not _is(n_jobs, Integral) or (n_jobs < 1 and n_jobs != -1)):
         raise UnfitInputError(f"n_jobs is {n_jobs!r}; expected a number of threads, or None or -1 for all cores")
     return None if n_jobs == -1 else n_jobs
@@ -153,7 +154,7 @@ def _is(value: object, kind: type) -> bool:
 
 @contextmanager
 def value_errors() -> Iterator[None]:
-    """Our errors as the ValueErrors that scikit-learn expects."""
+    """Turn InputError into the ValueError that scikit-learn expects."""
     try:
         yield
     except InputError as error:

@@ -1,10 +1,10 @@
-"""The classifier probe of the paper: every network of a grid of sizes and seeds, and what they read off a space."""
+"""The classifier probe of the paper: networks of every size of a grid and every seed, and their test accuracy."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 WIDTHS = (32, 64, 128, 256)
 GRID: tuple[Sizes, ...] = tuple((first, second) for first in WIDTHS for second in WIDTHS)
-"""The sizes of the paper: two hidden layers."""
+"""The sizes used in the paper: two hidden layers."""
 
 SEEDS = 5
 STACK_BYTES = 1 << 28
-"""Vectors of several spaces that are worked on at a time."""
+"""Memory for the vectors of the spaces that are trained on at a time."""
 
 Measured = NDArray[np.float64]
 
 
 class Vectors(Protocol):
-    """A space: vectors, and the label of each by name."""
+    """A space: vectors and their label names."""
 
     @property
     def X(self) -> NDArray[np.float32]:  # noqa: N802 - as a space names it
@@ -44,19 +44,31 @@ class Vectors(Protocol):
 
 
 Labelled = Vectors | tuple[ArrayLike, ArrayLike]
-"""A space, or X and y."""
+"""A space, or a pair (X, y)."""
+
+
+class SizeRow(TypedDict):
+    """The results of the networks of one size, mean over seeds; sd: standard deviation of the test accuracy."""
+
+    sizes: Sizes
+    accuracy: float
+    sd: float
+    held_out: float
+    rounds: float
+    chosen: bool
 
 
 @dataclass(frozen=True, eq=False)
 class ProbeResult:
-    """What a grid of networks reads off one space.
+    """The results of a grid of networks on one space.
 
-    labels: of train. test_labels: of train and test together. accuracy, held_out: (s, r) on test and on the held-out
-    part of train, for each of s sizes and r seeds; rounds: (s, r) to the best one. chosen: the place of the sizes with
-    the best mean on held-out, the fewest weights where several have it. Of the chosen sizes: predictions (r, m), places
-    in test_labels; macro_f1 (r,), over all labels that are in test or predicted; by_label: the share of each test
-    label's rows that are right, mean over seeds, NaN where test has none; confusion (l, l): rows are true labels,
-    columns predicted ones, counts summed over seeds. majority: test accuracy of always saying train's commonest label.
+    labels: labels of train. test_labels: labels of train or test. accuracy, held_out: (s, r) accuracy on test and on
+    the held-out part of train, for each of s sizes and r seeds. rounds: (s, r) the number of the best round. chosen:
+    the index of the sizes with the best mean held-out accuracy; with the fewest weights if tied. For the chosen sizes:
+    predictions (r, m), indices in test_labels; macro_f1 (r,), over all labels that occur in test or are predicted;
+    by_label: the accuracy on the rows of each test label, mean over seeds, NaN if test has none; confusion (l, l):
+    counts summed over seeds, true labels in rows and predicted ones in columns. majority: test accuracy of always
+    predicting the most frequent label of train.
     """
 
     labels: tuple[Label, ...]
@@ -80,26 +92,26 @@ class ProbeResult:
 
     @property
     def chosen_sizes(self) -> Sizes:
-        """The sizes chosen on held-out accuracy."""
+        """The sizes chosen by held-out accuracy."""
         return self.sizes[self.chosen]
 
     @property
     def mean(self) -> float:
-        """Test accuracy of the chosen sizes, mean over seeds."""
+        """Mean test accuracy of the chosen sizes over seeds."""
         return float(self.accuracy[self.chosen].mean())
 
     @property
     def deviation(self) -> float:
-        """Its standard deviation over seeds; NaN with one seed."""
+        """Standard deviation of the test accuracy over seeds; NaN with one seed."""
         return deviation(self.accuracy[self.chosen])
 
     @property
     def unseen(self) -> tuple[Label, ...]:
-        """Labels that test has and train has not: no probe can get them right."""
+        """Labels of test that train does not have: no probe can predict them."""
         return tuple(label for label in self.test_labels if label not in set(self.labels))
 
-    def table(self) -> list[dict[str, Any]]:
-        """A row for each of the sizes."""
+    def table(self) -> list[SizeRow]:
+        """One row for each of the sizes."""
         return [
             {
                 "sizes": sizes,
@@ -113,7 +125,7 @@ class ProbeResult:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON; predictions left out."""
+        """Plain values for JSON, without the predictions."""
         return {
             "accuracy": self.mean,
             "sd": self.deviation,
@@ -153,16 +165,17 @@ def probe_grid(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> ProbeResult:
-    """What every network of a grid, trained on one space, gets right on another; all are trained together.
+    """Train networks of every size of a grid and every seed on one space, and test them on another.
 
-    train, test: spaces, or (X, y). sizes: widths of the hidden layers; () is a linear probe. seeds: how many, or which.
-    The same numbers come out whatever else is in the grid, and for any number of threads.
+    train, test: spaces, or (X, y). sizes: widths of the hidden layers; () is a linear probe. seeds: the number of
+    seeds, or a list of them. The result of a network depends neither on the rest of the grid nor on the number of
+    threads.
 
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(300, 2))
     >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
-    >>> found = probe_grid((X[:200], y[:200]), (X[200:], y[200:]), sizes=[(), (32, 32)], seeds=2)
-    >>> found.chosen_sizes, found.mean > 0.9
+    >>> result = probe_grid((X[:200], y[:200]), (X[200:], y[200:]), sizes=[(), (32, 32)], seeds=2)
+    >>> result.chosen_sizes, result.mean > 0.9
     ((32, 32), True)
     """
     return probe_grids(
@@ -189,7 +202,7 @@ def probe_grids(
     """The result of `probe_grid` for each pair of train and test; pairs of equal shape are one batch."""
     from closerlook.encoders.loading import choose_device
 
-    asked = _Asked(
+    grid = _Grid(
         check_sizes(sizes),
         check_seeds(seeds),
         training or ProbeTraining(),
@@ -198,43 +211,46 @@ def probe_grids(
     )
     prepared = [_Prepared.of(*pair) for pair in pairs]
     results: dict[int, ProbeResult] = {}
-    total = len(prepared) * len(asked.sizes) * len(asked.seeds)
-    for part in _stacks(prepared):
-        done = len(results) * len(asked.sizes) * len(asked.seeds)
-        show = None if progress is None else (lambda now, _, done=done: progress(done + now, total))
-        found = _run([prepared[at] for at in part], asked, show)
-        results |= dict(zip(part, found, strict=True))
+    total = len(prepared) * len(grid.sizes) * len(grid.seeds)
+    for part in _batches_of_pairs(prepared):
+        done = len(results) * len(grid.sizes) * len(grid.seeds)
+        report = None if progress is None else (lambda count, _, done=done: progress(done + count, total))
+        batch = _run([prepared[at] for at in part], grid, report)
+        results |= dict(zip(part, batch, strict=True))
     return [results[at] for at in range(len(prepared))]
 
 
 def check_sizes(sizes: Sequence[Sizes]) -> tuple[Sizes, ...]:
-    """The sizes, each once; InputError where they are none."""
-    given = [tuple(one) if _several(one) else (None,) for one in sizes] if _several(sizes) else []
-    if not given or not all(is_whole(width) and width > 0 for one in given for width in one):
+    """The distinct sizes; InputError if they are not widths of hidden layers."""
+    given = [tuple(widths) if _is_list(widths) else (0,) for widths in sizes] if isinstance(sizes, Iterable) else []
+    if not given or not all(is_whole(width) and width > 0 for widths in given for width in widths):
         raise InputError(f"sizes {sizes!r} arrived; expected widths of hidden layers, such as [(64, 128), (32,), ()]")
-    return tuple(dict.fromkeys(tuple(map(int, one)) for one in given))
+    return tuple(dict.fromkeys(tuple(map(int, widths)) for widths in given))
 
 
 def check_seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
-    """The seeds: those given, or as many from 0 on."""
-    given: Sequence[int] = range(seeds) if is_whole(seeds) else list(seeds) if _several(seeds) else []
+    """The distinct seeds: those given, or as many as given from 0 on."""
+    given: Sequence[int] = range(seeds) if is_whole(seeds) else list(seeds) if _is_list(seeds) else []
     if not given or not all(is_whole(seed) and seed >= 0 for seed in given):
-        raise InputError(f"seeds {seeds!r} arrived; expected how many, at least 1, or several numbers from 0 on")
+        raise InputError(f"seeds {seeds!r} arrived; expected how many, at least 1, or a list of numbers from 0 on")
     return tuple(dict.fromkeys(int(seed) for seed in given))
 
 
-def _several(values: object) -> TypeGuard[Iterable[Any]]:
+def _is_list(values: object) -> TypeGuard[Iterable[int]]:
+    """Whether a value is an iterable other than a string."""
     return isinstance(values, Iterable) and not isinstance(values, str | bytes)
 
 
 def choose_sizes(held_out: Measured, weights: Sequence[int]) -> int:
-    """The place of the sizes with the best mean accuracy on held-out (s, r); of equals that of the fewest weights."""
+    """The index of the sizes with the best mean held-out accuracy (s, r); with the fewest weights if tied."""
     means = held_out.mean(axis=1)
     return min(np.flatnonzero(means >= means.max() - 1e-9).tolist(), key=lambda at: (weights[at], at))
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Grid:
+    """What to train: sizes and seeds, and how."""
+
     sizes: tuple[Sizes, ...]
     seeds: tuple[int, ...]
     training: ProbeTraining
@@ -247,7 +263,7 @@ class _Asked:
 
 @dataclass(frozen=True, eq=False)
 class _Prepared:
-    """Train and test, standardised as train is; y_test: places in test_labels."""
+    """Train and test, both standardised by train. y_test: indices in test_labels."""
 
     X: NDArray[np.float32]
     y: Integers
@@ -258,26 +274,26 @@ class _Prepared:
 
     @classmethod
     def of(cls, train: Labelled, test: Labelled) -> _Prepared:
-        (X, y, labels), (X_test, y_test, found) = checked(train, "train"), checked(test, "test")
+        (X, y, labels), (X_test, y_test, present) = checked(train, "train"), checked(test, "test")
         if X.shape[1] != X_test.shape[1]:
             raise InputError(f"test has {X_test.shape[1]} columns; expected {X.shape[1]}, as train has")
-        if isinstance(labels[0], str) != isinstance(found[0], str):
-            raise InputError(f"train has labels such as {labels[0]!r}, test {found[0]!r}; expected the same kind")
-        every = tuple(sorted({*labels, *found}))  # all strings or all numbers
-        place = {label: at for at, label in enumerate(every)}
+        if isinstance(labels[0], str) != isinstance(present[0], str):
+            raise InputError(f"train has labels such as {labels[0]!r}, test {present[0]!r}; expected the same kind")
+        all_labels = tuple(sorted({*labels, *present}))  # all strings or all numbers
+        index = {label: at for at, label in enumerate(all_labels)}
         scaler = StandardScaler().fit(X)
         return cls(
             scaler.transform(X).astype(np.float32),
             y,
             labels,
             scaler.transform(X_test).astype(np.float32),
-            np.array([place[found[code]] for code in y_test], np.int64),
-            every,
+            np.array([index[present[code]] for code in y_test], np.int64),
+            all_labels,
         )
 
 
 def checked(given: Labelled, name: str) -> tuple[NDArray[np.float64], Integers, tuple[Label, ...]]:
-    """X (n, d), the place of each label among all of them, and those; InputError says in which of the spaces."""
+    """X (n, d), the label index of each row, and the labels; an InputError names the space."""
     X, y = given if isinstance(given, tuple) else (given.X, given.label_names)
     try:
         points = as_points(X)
@@ -287,88 +303,90 @@ def checked(given: Labelled, name: str) -> tuple[NDArray[np.float64], Integers, 
     return points, codes, labels
 
 
-def _stacks(prepared: Sequence[_Prepared]) -> list[list[int]]:
-    """Pairs that can be one batch, by place: equal shapes, and no more than memory is meant to hold."""
-    alike: dict[tuple[object, ...], list[int]] = {}
-    for at, one in enumerate(prepared):
-        alike.setdefault((one.X.shape, len(one.labels), one.X_test.shape), []).append(at)
+def _batches_of_pairs(prepared: Sequence[_Prepared]) -> list[list[int]]:
+    """Indices of pairs that are trained as one batch: equal shapes, within STACK_BYTES."""
+    same_shape: dict[tuple[object, ...], list[int]] = {}
+    for at, pair in enumerate(prepared):
+        same_shape.setdefault((pair.X.shape, len(pair.labels), pair.X_test.shape), []).append(at)
     parts = []
-    for places in alike.values():
+    for places in same_shape.values():
         first = prepared[places[0]]
         at_once = max(1, STACK_BYTES // (first.X.nbytes + first.X_test.nbytes))
         parts += [places[at : at + at_once] for at in range(0, len(places), at_once)]
     return parts
 
 
-def _run(prepared: Sequence[_Prepared], asked: _Asked, progress: Progress | None) -> list[ProbeResult]:
+def _run(prepared: Sequence[_Prepared], grid: _Grid, progress: Progress | None) -> list[ProbeResult]:
     """The results of pairs that are one batch."""
     import torch
 
     from closerlook.probes.networks import Data, train
 
-    X = torch.from_numpy(np.stack([one.X for one in prepared])).to(asked.device)
-    y = torch.from_numpy(np.stack([one.y for one in prepared])).to(asked.device)
-    tests = torch.from_numpy(np.stack([one.X_test for one in prepared])).to(asked.device)
-    said: dict[Job, Integers] = {}
-    jobs = asked.jobs(len(prepared))
+    X = torch.from_numpy(np.stack([pair.X for pair in prepared])).to(grid.device)
+    y = torch.from_numpy(np.stack([pair.y for pair in prepared])).to(grid.device)
+    tests = torch.from_numpy(np.stack([pair.X_test for pair in prepared])).to(grid.device)
+    predictions: dict[Job, Integers] = {}
+    jobs = grid.jobs(len(prepared))
     networks = train(
         Data(X, y, len(prepared[0].labels)),
         jobs,
-        asked.training,
-        threads=asked.threads,
-        finish=lambda batch: said.update(_said(batch, tests)),
+        grid.training,
+        threads=grid.threads,
+        finish=lambda batch: predictions.update(_predictions(batch, tests)),
         progress=progress,
     )
     by_job = {network.job: network for network in networks}
-    return [_result(one, at, asked, by_job, said) for at, one in enumerate(prepared)]
+    return [_result(pair, at, grid, by_job, predictions) for at, pair in enumerate(prepared)]
 
 
-def _said(batch: Batch, tests: Tensor) -> dict[Job, Integers]:
-    """What each network of a batch says of its test rows, as codes of train's labels."""
+def _predictions(batch: Batch, tests: Tensor) -> dict[Job, Integers]:
+    """The predictions of each network of a batch for its test rows, as codes of train's labels."""
     return {job: scores.argmax(-1).cpu().numpy() for job, scores in batch.scores(tests)}
 
 
 def _result(
-    one: _Prepared, at: int, asked: _Asked, networks: dict[Job, Network], said: dict[Job, Integers]
+    pair: _Prepared, at: int, grid: _Grid, networks: dict[Job, Network], predicted_codes: dict[Job, Integers]
 ) -> ProbeResult:
-    place = np.array([one.test_labels.index(label) for label in one.labels])
-    every = [[Job(sizes, seed, at) for seed in asked.seeds] for sizes in asked.sizes]
-    accuracy = np.array([[np.mean(place[said[job]] == one.y_test) for job in jobs] for jobs in every])
-    held_out = np.array([[networks[job].accuracy for job in jobs] for jobs in every])
-    chosen = choose_sizes(held_out, [networks[jobs[0]].n_weights for jobs in every])
-    predictions = np.stack([place[said[job]] for job in every[chosen]])
-    by_seed = np.stack([_confusion(one.y_test, predicted, len(one.test_labels)) for predicted in predictions])
+    """The result of one pair of train and test."""
+    index = np.array([pair.test_labels.index(label) for label in pair.labels])
+    jobs_by_size = [[Job(sizes, seed, at) for seed in grid.seeds] for sizes in grid.sizes]
+    predicted = {job: index[predicted_codes[job]] for jobs in jobs_by_size for job in jobs}
+    accuracy = np.array([[np.mean(predicted[job] == pair.y_test) for job in jobs] for jobs in jobs_by_size])
+    held_out = np.array([[networks[job].accuracy for job in jobs] for jobs in jobs_by_size])
+    chosen = choose_sizes(held_out, [networks[jobs[0]].n_weights for jobs in jobs_by_size])
+    predictions = np.stack([predicted[job] for job in jobs_by_size[chosen]])
+    by_seed = np.stack([_confusion(pair.y_test, codes, len(pair.test_labels)) for codes in predictions])
     confusion: Integers = by_seed.sum(axis=0)
     seen = confusion.sum(axis=1)
-    majority = place[np.bincount(one.y).argmax()]
+    majority = index[np.bincount(pair.y).argmax()]
     return ProbeResult(
-        one.labels,
-        one.test_labels,
-        len(one.X),
-        len(one.X_test),
-        one.X.shape[1],
-        asked.sizes,
-        asked.seeds,
+        pair.labels,
+        pair.test_labels,
+        len(pair.X),
+        len(pair.X_test),
+        pair.X.shape[1],
+        grid.sizes,
+        grid.seeds,
         accuracy,
         held_out,
-        np.array([[networks[job].rounds for job in jobs] for jobs in every]),
+        np.array([[networks[job].rounds for job in jobs] for jobs in jobs_by_size]),
         chosen,
         predictions,
         np.array([_macro_f1(counts) for counts in by_seed]),
         np.where(seen > 0, confusion.diagonal() / np.maximum(seen, 1), np.nan),
         confusion,
-        float(np.mean(one.y_test == majority)),
-        asked.training,
-        asked.device,
+        float(np.mean(pair.y_test == majority)),
+        grid.training,
+        grid.device,
     )
 
 
 def _confusion(y: Integers, predicted: Integers, labels: int) -> Integers:
-    """(l, l) how often each label, by row, was taken for each, by column."""
+    """(l, l) how often each label (row) was predicted as each label (column)."""
     return np.bincount(y * labels + predicted, minlength=labels**2).reshape(labels, labels)
 
 
 def _macro_f1(confusion: Integers) -> float:
-    """The mean F1 of the labels that are there or were predicted."""
-    right, all_in_all = confusion.diagonal(), confusion.sum(axis=0) + confusion.sum(axis=1)
-    return float(np.mean(2 * right[all_in_all > 0] / all_in_all[all_in_all > 0]))
+    """The mean F1 of the labels that occur or were predicted."""
+    correct, totals = confusion.diagonal(), confusion.sum(axis=0) + confusion.sum(axis=1)
+    return float(np.mean(2 * correct[totals > 0] / totals[totals > 0]))

@@ -1,4 +1,4 @@
-"""Many small networks trained together: those of one shape are one batched matrix product for each layer."""
+"""Train many small networks together: one batched matrix product per layer for all networks of one shape."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ from closerlook.probes.training import (
 )
 
 CPU_BYTES, GPU_BYTES = 1 << 24, 1 << 31
-"""What one batch of networks may take with its optimiser: a CPU is fastest where that stays near the caches."""
+"""Memory of one batch of networks with its optimiser. A CPU is fastest if a batch fits the caches."""
 
 LANES = 16
-"""Every width is filled up with zeros to a multiple of this. Otherwise a network's place in a batch would decide which
-of its numbers end up in the last, incomplete vector of a loop, and these are rounded in another way.
+"""Widths are padded with zeros to a multiple of this. Otherwise the position of a network in a batch would decide which
+of its numbers are computed in the last, incomplete vector of a loop, where rounding differs.
 """
 
 GPU_LANES, GPU_SLOTS = 256, 200
-"""On a GPU starting a product costs more than the product itself. So hidden widths are filled up to a multiple of the
-first, and networks of many sizes are one batch; and every batch has as many places as fit, up to the second, taken or
-not, since how a product is computed, and so its last digits, depends there on the number of matrices.
+"""On a GPU, launching a product costs more than computing it. So hidden widths are padded to a multiple of GPU_LANES,
+and networks of many sizes form one batch. Every batch has the same number of slots, up to GPU_SLOTS, used or not, since
+the number of matrices decides how a GPU computes a product, and so its last digits.
 """
 
 JUDGED = 512
-"""Held-out rows looked at at a time."""
+"""Held-out rows evaluated at a time."""
 
 NEVER = -1e30
-"""The bias of an output that stands for no label: a probability of zero, also when weights have decayed for long."""
+"""The bias of a padded output: its probability is 0, even after much weight decay."""
 
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """What networks are trained on: spaces X (s, n, d), standardised, and labels y (s, n), numbers below k."""
+    """Training data: standardised spaces X (s, n, d), and labels y (s, n), numbers below k."""
 
     X: Tensor
     y: Tensor
@@ -61,22 +61,22 @@ class Data:
 
     @property
     def n(self) -> int:
-        """Rows."""
+        """The number of rows."""
         return int(self.X.shape[1])
 
     @property
     def d(self) -> int:
-        """Columns."""
+        """The number of columns."""
         return int(self.X.shape[2])
 
     @property
     def device(self) -> torch.device:
-        """Where all of it is."""
+        """The device of the tensors."""
         return self.X.device
 
     @property
     def on_cpu(self) -> bool:
-        """Whether that is a CPU."""
+        """Whether the device is a CPU."""
         return self.X.device.type == "cpu"
 
 
@@ -89,11 +89,11 @@ def train(
     finish: Callable[[Batch], None] | None = None,
     progress: Progress | None = None,
 ) -> list[Network]:
-    """The networks of some jobs, in their order; each is what it would be if it were trained alone.
+    """Train one network for each job, in the order of the jobs; each is identical to the same network trained alone.
 
-    Random numbers come from each network's own seed; on a CPU every batch is computed by one thread, several batches
-    at a time, so that neither their number nor the company of other networks changes a bit. finish: called with each
-    batch once its weights are the best ones.
+    Random numbers come from each network's own seed. On a CPU each batch is computed by one thread, several batches at
+    a time, so neither the number of threads nor the other networks change the result. finish: called with each batch
+    once it has its best weights.
     """
 
     stopped = Event()
@@ -106,23 +106,23 @@ def train(
             finish(batch)
         return batch.networks()
 
-    found: dict[Job, Network] = {}
+    trained: dict[Job, Network] = {}
     workers = threads if data.on_cpu else 0
     with _mapped(run, _batches(data, jobs, threads), workers, stopped) as batches:
         for networks in batches:
-            found |= {network.job: network for network in networks}
+            trained |= {network.job: network for network in networks}
             if progress:
-                progress(len(found), len(jobs))
-    return [found[job] for job in jobs]
+                progress(len(trained), len(jobs))
+    return [trained[job] for job in jobs]
 
 
 @contextmanager
 def _mapped(
     run: Callable[[list[Job]], list[Network]], parts: list[list[Job]], threads: int, stopped: Event
 ) -> Iterator[Iterator[list[Network]]]:
-    """The results one after the other: from so many threads, on each of which torch keeps to itself; 0: from this.
+    """Iterate over the results of `run`, computed by this many threads with one torch thread each; 0: by this thread.
 
-    stopped: set where whoever takes the results ends early, as by Ctrl-C, so that nobody waits for batches under way.
+    stopped: set if the caller ends early, as on Ctrl-C, so that running batches stop soon.
     """
     if not threads:
         yield map(run, parts)
@@ -138,48 +138,48 @@ def _mapped(
 
 
 def _batches(data: Data, jobs: Sequence[Job], threads: int) -> list[list[Job]]:
-    """Jobs of one shape together, no more than memory is meant to hold; the largest first; work for every thread."""
-    spare = [len(np.unique(y)) for y in data.y.cpu().numpy()]  # decides how many rows can be held out
-    alike: dict[tuple[Sizes, int], list[Job]] = {}
+    """Jobs grouped by shape, within the memory limit, largest first, with work for every thread."""
+    spare = [len(np.unique(y)) for y in data.y.cpu().numpy()]  # limits how many rows can be held out
+    same_shape: dict[tuple[Sizes, int], list[Job]] = {}
     for job in dict.fromkeys(jobs):
-        alike.setdefault((_shape(job.sizes, data), spare[job.space]), []).append(job)
+        same_shape.setdefault((_shape(job.sizes, data), spare[job.space]), []).append(job)
     parts = []
-    for shape, same in sorted(alike.items(), key=lambda item: -_parameters(item[0][0])):
-        at_once = _places(shape[0], data)
-        if data.on_cpu and len(alike) < threads:
+    for shape, same in sorted(same_shape.items(), key=lambda item: -_parameters(item[0][0])):
+        at_once = _slots(shape[0], data)
+        if data.on_cpu and len(same_shape) < threads:
             at_once = min(at_once, math.ceil(len(same) / threads))
         parts += [same[at : at + at_once] for at in range(0, len(same), at_once)]
     return parts
 
 
-def _places(shape: Sizes, data: Data) -> int:
-    """How many networks of a shape are one batch at most."""
+def _slots(shape: Sizes, data: Data) -> int:
+    """The largest number of networks of a shape in one batch."""
     fit = max(1, (CPU_BYTES if data.on_cpu else GPU_BYTES) // (4 * 4 * _parameters(shape)))
     return fit if data.on_cpu else min(fit, GPU_SLOTS)
 
 
 def _widths(sizes: Sizes, data: Data) -> list[tuple[int, int]]:
-    """Fan in and fan out of each layer."""
+    """Input and output width of each layer."""
     return list(pairwise([data.d, *sizes, data.k]))
 
 
 def _shape(sizes: Sizes, data: Data) -> Sizes:
-    """The widths, filled up, of input, hidden layers and output."""
-    hidden = (_filled(width, LANES if data.on_cpu else GPU_LANES) for width in sizes)
-    return (_filled(data.d), *hidden, _filled(data.k))
+    """The padded widths of input, hidden layers and output."""
+    hidden = (_padded_width(width, LANES if data.on_cpu else GPU_LANES) for width in sizes)
+    return (_padded_width(data.d), *hidden, _padded_width(data.k))
 
 
 def _parameters(shape: Sizes) -> int:
     return sum((fan_in + 1) * fan_out for fan_in, fan_out in pairwise(shape))
 
 
-def _filled(width: int, lanes: int = LANES) -> int:
+def _padded_width(width: int, lanes: int = LANES) -> int:
     return -(-width // lanes) * lanes
 
 
 def padded(x: Tensor) -> Tensor:
-    """x with zeros after its last axis, up to a multiple of LANES; x itself where that is so already."""
-    more = _filled(x.shape[-1]) - x.shape[-1]
+    """x with its last axis padded with zeros to a multiple of LANES."""
+    more = _padded_width(x.shape[-1]) - x.shape[-1]
     return functional.pad(x, (0, more)) if more else x
 
 
@@ -188,7 +188,7 @@ def padded(x: Tensor) -> Tensor:
 
 @dataclass(eq=False)
 class Best:
-    """The best round so far of each network of a batch: its weights, how it did; and since when nothing was gained."""
+    """The best round so far of each network of a batch: its weights and scores, and the last round that improved."""
 
     weights: list[Tensor]
     accuracy: Floats
@@ -200,7 +200,7 @@ class Best:
 
     @classmethod
     def of(cls, weights: list[Tensor]) -> Best:
-        """Before anything was judged."""
+        """The state before any evaluation."""
         g = len(weights[0])
         worst, zeros = np.full(g, np.inf, np.float32), np.zeros(g, np.int64)
         copies = [w.clone() for w in weights]
@@ -209,10 +209,11 @@ class Best:
     def renew(
         self, places: Integers, judged: tuple[Floats, Floats], current: Sequence[Tensor], *, turn: int, by: Criterion
     ) -> None:
-        """Take in how the networks at these places did in a round. judged: accuracy, loss; current: their weights.
+        """Update the best rounds with an evaluation of some networks.
 
-        Round 0, the weights as they were drawn, is the best only while there is no other: on few rows chance would
-        often have it so. It stays where a network diverges at once.
+        places: the networks' positions in the batch. judged: their accuracy and loss; current: their weights; turn: the
+        round. Round 0, the initial weights, is the best only until another round is evaluated: with few held-out rows
+        it would often win by accident. It stays if a network diverges at once.
         """
         accuracy, loss = judged
         if turn == 1:
@@ -234,17 +235,17 @@ class Best:
 
 
 class Batch:
-    """Networks of one shape, filled up, trained side by side.
+    """Networks of one padded shape, trained together.
 
-    rows: (s n, d) those of all spaces, filled up with zeros as all widths are; the weights for them stay zero. On a CPU
-    a network that has stopped leaves the products; on a GPU it stays, and places without a network repeat the first.
+    rows: (s n, d) the rows of all spaces, padded with zeros; the weights of padding stay 0. On a CPU a network that has
+    stopped leaves the products. On a GPU it stays, and unused slots repeat the first network.
     """
 
     def __init__(self, data: Data, rows: Tensor, jobs: Sequence[Job], training: ProbeTraining) -> None:
         self.data, self.rows, self.training = data, rows, training
         self.jobs = list(jobs)
         self.shape = _shape(self.jobs[0].sizes, data)
-        free = 0 if data.on_cpu else _places(self.shape, data) - len(self.jobs)
+        free = 0 if data.on_cpu else _slots(self.shape, data) - len(self.jobs)
         self.slots = self.jobs + self.jobs[:1] * free
         self.y = data.y.flatten()
         self.minus_one = torch.tensor(-1.0, device=data.device)
@@ -252,10 +253,10 @@ class Batch:
         weights = self._initial()
         self.best = Best.of(weights)
         self.running = np.arange(len(self.jobs))
-        self._go_on(np.arange(len(self.slots)), weights)
+        self._continue_with(np.arange(len(self.slots)), weights)
 
     def _divide(self) -> None:
-        """What each network is trained on and judged by; those of one seed and the same labels share it."""
+        """The training and held-out rows of each network; shared by networks with the same seed and labels."""
         y = self.data.y.cpu().numpy()
         keys = [(slot.seed, y[slot.space].tobytes()) for slot in self.slots]
         first = {key: keys.index(key) for key in dict.fromkeys(keys)}
@@ -265,7 +266,7 @@ class Batch:
         self.orders = [np.random.default_rng([owner.seed, 2]) for owner in owners]
 
     def _initial(self) -> list[Tensor]:
-        """Weights and biases in turn, each with the networks along its first axis; Glorot's, as in scikit-learn."""
+        """Alternating weights and biases, with networks along the first axis; Glorot's, as in scikit-learn."""
         weights = [torch.zeros(len(self.slots), fan_in, fan_out) for fan_in, fan_out in pairwise(self.shape)]
         for slot, job in enumerate(self.slots):
             stream = np.random.default_rng([job.seed, 1, *job.sizes])
@@ -277,8 +278,8 @@ class Batch:
         biases[-1][..., self.data.k :] = NEVER
         return [t.to(self.data.device) for pair in zip(weights, biases, strict=True) for t in pair]
 
-    def _go_on(self, active: Integers, weights: list[Tensor]) -> None:
-        """Train these networks from now on, an optimiser that has seen nothing yet for all of them."""
+    def _continue_with(self, active: Integers, weights: list[Tensor]) -> None:
+        """Train these networks from now on, with a new optimiser."""
         self.active = active
         self.weights = weights
         self.optimiser = torch.optim.AdamW(
@@ -290,28 +291,28 @@ class Batch:
         self.held = self._spread([held for _, held in self.parts])
 
     def _spread(self, rows: Sequence[Integers]) -> Tensor:
-        """(g, n) the rows that the active networks have, from those of each division."""
+        """(g, n) the rows of each active network, from the rows of each division."""
         return torch.from_numpy(np.stack(rows)).to(self.data.device)[self.shared] + self.offset
 
     def train(self, stopped: Event) -> None:
-        """Every network trained until it stops gaining, with the weights of its best round; less where `stopped`."""
-        self._judge(0)
+        """Train every network until it stops improving, and keep its best weights; ends early if `stopped` is set."""
+        self._evaluate(0)
         for turn in range(1, self.training.max_rounds + 1):
             if stopped.is_set():
                 break
             self._round(turn)
-            self._judge(turn)
+            self._evaluate(turn)
             self.running = self.running[self.best.gained[self.running] + self.training.patience > turn]
             if not len(self.running):
                 break
             if self.data.on_cpu and len(self.running) < len(self.active):
-                self._leave(np.isin(self.active, self.running))
+                self._drop(np.isin(self.active, self.running))
         self.weights = []
 
     def _round(self, turn: int) -> None:
-        """The passes of a round; the rate falls step by step, to nothing at the end of the last round there may be."""
+        """The passes of one round; the learning rate falls linearly to 0 at the end of max_rounds."""
         passes = [torch.split(self._order(), self.training.batch_size, dim=1) for _ in range(self._passes())]
-        steps = [rows for one in passes for rows in one]
+        steps = [rows for batches in passes for rows in batches]
         for at, rows in enumerate(steps):
             done = (turn - 1 + at / len(steps)) / self.training.max_rounds
             self.optimiser.param_groups[0]["lr"] = self.training.learning_rate * (1 - done)
@@ -327,7 +328,7 @@ class Batch:
 
     @torch.no_grad()
     def _step(self, rows: Tensor) -> None:
-        """One step on the sum of the networks' mean losses; gradients written out, at half the cost of autograd's."""
+        """One step on the sum of the mean losses; explicit gradients cost half as much as autograd."""
         layers = list(zip(self.weights[::2], self.weights[1::2], strict=True))
         inputs = [self._take(rows)]
         for weight, bias in layers[:-1]:
@@ -345,8 +346,8 @@ class Batch:
         return self.rows.index_select(0, rows.flatten()).view(*rows.shape, -1)
 
     @torch.no_grad()
-    def _judge(self, turn: int) -> None:
-        """See how the networks that are still running do on what is held out."""
+    def _evaluate(self, turn: int) -> None:
+        """Evaluate the running networks on their held-out rows."""
         n = self.held.shape[1]
         right = torch.zeros(len(self.active), dtype=torch.float64, device=self.data.device)
         losses = right.clone()
@@ -356,15 +357,15 @@ class Batch:
             losses += functional.cross_entropy(scores.transpose(1, 2), y, reduction="none").sum(1)
         at = np.flatnonzero(np.isin(self.active, self.running))
         accuracy, loss = ((total / n).float().cpu().numpy()[at] for total in (right, losses))
-        accuracy[~np.isfinite(loss)] = -1.0  # a network that has diverged is never the best one
+        accuracy[~np.isfinite(loss)] = -1.0  # a diverged network is never the best
         current = self.weights if len(at) == len(self.active) else [w[at] for w in self.weights]
         self.best.renew(self.running, (accuracy, loss), current, turn=turn, by=self.training.criterion)
 
-    def _leave(self, stay: NDArray[np.bool_]) -> None:
-        """Go on with some of the active networks only, each with what its optimiser knows."""
+    def _drop(self, stay: NDArray[np.bool_]) -> None:
+        """Continue with the given active networks only, and keep their optimiser state."""
         before, states = self.weights, self.optimiser.state
         kept = torch.from_numpy(stay).to(self.data.device)
-        self._go_on(self.active[stay], [w[kept] for w in before])
+        self._continue_with(self.active[stay], [w[kept] for w in before])
         for old, new in zip(before, self.weights, strict=True):
             state = states[old]
             moments = {name: state[name][kept] for name in ("exp_avg", "exp_avg_sq")}
@@ -372,14 +373,14 @@ class Batch:
 
     @torch.no_grad()
     def scores(self, X: Tensor) -> Iterator[tuple[Job, Tensor]]:
-        """Each network's logits (m, k) for its space of X: (s, m, d)."""
+        """The logits (m, k) of each network for its space of X: (s, m, d)."""
         for at, job in enumerate(self.jobs):
             own, rows = [w[at : at + 1] for w in self.best.weights], padded(X[job.space : job.space + 1])
             yield job, self._forward(own, rows)[0, :, : self.data.k]
 
     @staticmethod
     def _forward(weights: Sequence[Tensor], x: Tensor) -> Tensor:
-        """(g, b, k) the logits of rows x: (g, b, d) under g networks, k filled up."""
+        """(g, b, k) the logits of rows x: (g, b, d) under g networks, k padded."""
         for at in range(0, len(weights), 2):
             x = torch.baddbmm(weights[at + 1], x, weights[at])
             if at + 2 < len(weights):
@@ -387,7 +388,7 @@ class Batch:
         return x
 
     def networks(self) -> list[Network]:
-        """The networks at their best, without what was filled up."""
+        """The networks with their best weights, without padding."""
         arrays = [w.cpu().numpy() for w in self.best.weights]
         layers = list(zip(arrays[::2], arrays[1::2], strict=True))
         return [

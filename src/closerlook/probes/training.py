@@ -1,4 +1,4 @@
-"""What a probe network is and how it is trained: the settings, the jobs, the result; no torch."""
+"""Settings, jobs and results of probe networks; without torch."""
 
 from __future__ import annotations
 
@@ -13,29 +13,30 @@ from numpy.typing import NDArray
 from closerlook.errors import InputError
 
 Progress = Callable[[int, int], None]
-"""Called with the networks done and those there are in all."""
+"""Called with the number of networks trained and their total."""
 
 Sizes = tuple[int, ...]
-"""The widths of a network's hidden layers; none for a linear probe."""
+"""The widths of a network's hidden layers; empty for a linear probe."""
 
 Criterion = Literal["accuracy", "loss"]
 Floats = NDArray[np.float32]
 Integers = NDArray[np.int64]
 
 ROUND = 30
-"""Steps that a round has at least."""
+"""Smallest number of steps in a round."""
 
 TOL = 1e-3
+"""Smallest decrease of the held-out loss that counts as an improvement."""
 
 
 @dataclass(frozen=True)
 class ProbeTraining:
-    """How every network is trained; all of it is stored with the results.
+    """How every network is trained; stored with the results.
 
-    A round is a pass over the rows, or as many as make ROUND steps; after each the network is judged on held_out, a
-    part of train. It stops after `patience` rounds in which neither its accuracy there rose nor its loss fell by TOL,
-    or after max_rounds; towards those the learning rate falls, step by step, to nothing. criterion: which of the two
-    says what the best round was; its weights are kept. Weights as they were drawn are kept only without any round.
+    A round is one pass over the rows, or as many as make ROUND steps. After each round the network is evaluated on
+    held_out, a share of train. Training stops after `patience` rounds without a higher accuracy or a loss lower by TOL,
+    or after max_rounds; the learning rate falls linearly to 0 at max_rounds. criterion: the held-out score that chooses
+    the best round, whose weights are kept. The initial weights are kept only if no round was trained.
     """
 
     learning_rate: float = 4e-3
@@ -65,13 +66,13 @@ class ProbeTraining:
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Whether a value is a whole number, and no truth value."""
+    """Whether a value is an integer and not a bool."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True)
 class Job:
-    """One network: its sizes, its seed, and which of the spaces it is trained on."""
+    """One network to train: its sizes, its seed, and the index of its space."""
 
     sizes: Sizes
     seed: int
@@ -80,9 +81,9 @@ class Job:
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A trained network: weights (fan in, fan out) and biases (fan out,) layer by layer.
+    """A trained network: weights (fan in, fan out) and biases (fan out,) of each layer.
 
-    accuracy, loss: on held-out rows, in the round that was best there. rounds: the number of that round.
+    accuracy, loss: on the held-out rows in the best round. rounds: the number of that round.
     """
 
     job: Job
@@ -93,7 +94,7 @@ class Network:
 
     @property
     def n_weights(self) -> int:
-        """Biases not counted."""
+        """The number of weights, without biases."""
         return sum(weight.size for weight, _ in self.layers)
 
     def scores(self, X: NDArray[np.floating]) -> Floats:
@@ -107,14 +108,14 @@ class Network:
 
 
 def hold_out(y: NDArray[np.integer], part: float, seed: int) -> tuple[Integers, Integers]:
-    """The rows trained on and those held out, each label in proportion; every label stays in training."""
+    """The training rows and the held-out rows, stratified by label; every label stays in training."""
     rng = np.random.default_rng([seed, 0])
     shuffled = rng.permutation(len(y))
     order = shuffled[np.argsort(y[shuffled], kind="stable")]
     counts = np.bincount(y)[y[order]]
     rank = np.arange(len(y)) - np.searchsorted(y[order], y[order])
     spare = rank + 1 < counts
-    if not spare.any():  # one example of each label: nothing can be spared, so training itself is watched
+    if not spare.any():  # one example per label: nothing can be held out, so training rows are evaluated
         return np.sort(order), np.sort(order)
     wanted = min(max(1, round(part * len(y))), int(spare.sum()))
     first = np.argsort((rank + 0.5) / counts + np.where(spare, 0.0, 2.0), kind="stable")

@@ -1,1 +1,1 @@
-"""The vectors: spaces, how they are extracted, and where they are kept."""
+"""Spaces (labelled vectors): how they are extracted, saved in files and kept in the store."""

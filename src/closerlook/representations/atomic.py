@@ -1,4 +1,4 @@
-"""Writing a file whole or not at all."""
+"""Write a file so that it appears complete or not at all."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import IO
 from closerlook.errors import WorkError
 
 PART = ".part"
-"""How files under way end; one that is left behind belongs to a process that was killed."""
+"""The suffix of a file that is being written; if one remains, its process was killed."""
 
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[IO[bytes]]:
-    """A stream whose content takes the place of `path` when, and only when, the block ends well."""
+    """A stream whose content becomes the file `path` if the block ends without an error, and is discarded otherwise."""
     part = path.with_name(f".{path.name}.{secrets.token_hex(6)}{PART}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -27,7 +27,7 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
             os.fsync(stream.fileno())
         os.replace(part, path)
     except OSError as error:
-        raise WorkError(f"{path} cannot be written: {error.strerror or error}; nothing was left behind") from None
+        raise WorkError(f"{path} cannot be written: {error.strerror or error}; no partial file remains") from None
     finally:
         with suppress(OSError):
             part.unlink()

@@ -1,8 +1,8 @@
-"""The text folders that the released DirectProbe code reads and its authors published.
+"""The text folders that the released DirectProbe code reads, and in which its authors published their vectors.
 
-entities/train.txt            one example a line: what it is, a tab, its label
-labels/tags.txt               the label set, one a line
-embeddings/layers/train/12.txt  one vector a line, numbers separated by spaces (also embeddings/**/train*.txt)
+entities/train.txt              one example per line: its text, a tab, its label
+labels/tags.txt                 the labels, one per line
+embeddings/layers/train/12.txt  one vector per line, numbers separated by spaces (also embeddings/**/train*.txt)
 """
 
 from __future__ import annotations
@@ -18,52 +18,57 @@ from closerlook.representations.atomic import atomic_write
 from closerlook.representations.space import Provenance, Space
 
 PROVENANCE = "provenance"
-"""Our own addition: a folder of JSON files beside the others, so that a space comes back with its description."""
+"""A folder of JSON files that only this library writes and reads: the provenance of each space."""
 
 
-def save(space: Space, folder: Path) -> None:
-    """The folder's files for this split and layer written; those of other splits and layers stay."""
+def save_folder(space: Space, folder: Path) -> None:
+    """Write the files of this split and layer into the folder; files of other splits and layers stay."""
     split, layer = space.provenance.split or "train", space.provenance.layer or 0
     if split != Path(split).name:
         raise InputError(f"split {split!r} cannot be part of a file's name; rename it, or use .npz")
-    unfit = next((label for label in space.labels if label != " ".join(label.split())), None)
-    if unfit is not None:
+    invalid = next((label for label in space.labels if label != " ".join(label.split())), None)
+    if invalid is not None:
         raise InputError(
-            f"label {unfit!r} cannot be written as text: it holds a tab, a line end or outer spaces; use .npz"
+            f"label {invalid!r} cannot be written as text: it has a tab, a line break or extra spaces; use .npz"
         )
     with atomic_write(folder / "labels" / "tags.txt") as stream:
         stream.writelines(f"{label}\n".encode() for label in space.labels)
     with atomic_write(folder / "entities" / f"{split}.txt") as stream:
         stream.writelines(f"{i}\t{space.labels[code]}\n".encode() for i, code in enumerate(space.y))
     with atomic_write(folder / "embeddings" / "layers" / split / f"{layer}.txt") as stream:
-        np.savetxt(stream, space.X, fmt="%.9g")  # nine digits bring every float32 back exactly
+        np.savetxt(stream, space.X, fmt="%.9g")  # nine digits represent every float32 exactly
     with atomic_write(folder / PROVENANCE / split / f"{layer}.json") as stream:
         stream.write(json.dumps(space.provenance.to_dict()).encode())
 
 
-def load(folder: Path, split: str, layer: int | None) -> Space:
-    """The space of that split and layer; the layer may be left out where there is only one."""
+def load_folder(folder: Path, split: str, layer: int | None) -> Space:
+    """The space of that split and layer; layer may be None if the folder has only one."""
     return _load(folder, split, layer, None)
 
 
-def load_file(vectors: Path) -> Space:
-    """The space whose vectors are in this one file below `embeddings/`: SPLIT/LAYER.txt, or SPLIT.txt."""
+def load_vectors(vectors: Path) -> Space:
+    """The space whose vectors are in this file below `embeddings/`: SPLIT/LAYER.txt, or SPLIT.txt."""
     folder = next(parent.parent for parent in vectors.absolute().parents if parent.name == "embeddings")
     named = [name for name in (vectors.parent.name, vectors.stem.split(".")[0]) if name in _splits(folder)]
     if not named:
         raise InputError(
-            f"{vectors} is of no split that {folder} has ({', '.join(_splits(folder)) or 'none'}); "
+            f"{vectors} belongs to no split of {folder} ({', '.join(_splits(folder)) or 'none'}); "
             "expected SPLIT/LAYER.txt or SPLIT.txt"
         )
     return _load(folder, named[0], None, vectors)
 
 
-def held_out(path: Path) -> Path | None:
-    """The test split's file of vectors beside that of the train split, which is given or the only one of a folder."""
-    trained = _embeddings(path, "train", None) if path.is_dir() else path
-    beside = trained.with_name(trained.name.replace("train", "test", 1))
-    found = trained.parents[1] / "test" / trained.name if trained.parent.name == "train" else beside
-    return found if found != trained and found.is_file() else None
+def find_test_file(path: Path) -> Path | None:
+    """The test split's file of vectors that belongs to the train split's; None if there is none.
+
+    path: the train split's file, or a folder that has only one.
+    """
+    train = _embeddings(path, "train", None) if path.is_dir() else path
+    if train.parent.name == "train":
+        test = train.parents[1] / "test" / train.name
+    else:
+        test = train.with_name(train.name.replace("train", "test", 1))
+    return test if test != train and test.is_file() else None
 
 
 def _splits(folder: Path) -> list[str]:
@@ -81,7 +86,7 @@ def _load(folder: Path, split: str, layer: int | None, vectors: Path | None) -> 
         raise InputError(f"{entities} has label {unknown!r}, which {folder / 'labels'} does not list")
     vectors = vectors or _embeddings(folder, split, layer)
     try:
-        with warnings.catch_warnings(action="ignore", category=UserWarning):  # no data: refused below
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # an empty file: refused below
             X = np.loadtxt(vectors, dtype=np.float32, ndmin=2, encoding="utf-8", comments=None)
     except (ValueError, OSError) as error:
         raise InputError(f"{vectors} cannot be read as numbers: {error}") from None
@@ -95,7 +100,7 @@ def _load(folder: Path, split: str, layer: int | None, vectors: Path | None) -> 
 
 
 def _embeddings(folder: Path, split: str, layer: int | None) -> Path:
-    """The one file of vectors that fits."""
+    """The only file of vectors of that split, and of that layer if one is given."""
     root = folder / "embeddings"
     name = "*" if layer is None else str(layer)
     layered = [*root.glob(f"layers/{split}/{name}.txt"), *root.glob(f"{split}/{name}.txt")]
@@ -103,13 +108,14 @@ def _embeddings(folder: Path, split: str, layer: int | None) -> Path:
     return _only(folder, f"embeddings for split {split}", sorted({*layered, *plain}))
 
 
-def _only(folder: Path, what: str, found: list[Path]) -> Path:
-    if not found:
-        raise InputError(f"{folder} has no {what}; expected a DirectProbe folder with entities/, labels/, embeddings/")
-    if len(found) > 1:
-        some = ", ".join(str(file.relative_to(folder)) for file in found[:8])
-        raise InputError(f"{folder} has several {what} ({some}); say which layer, or name the file itself")
-    return found[0]
+def _only(folder: Path, kind: str, files: list[Path]) -> Path:
+    """The only file in the list; kind: what the file should hold, for the error message."""
+    if not files:
+        raise InputError(f"{folder} has no {kind}; expected a DirectProbe folder with entities/, labels/, embeddings/")
+    if len(files) > 1:
+        some = ", ".join(str(file.relative_to(folder)) for file in files[:8])
+        raise InputError(f"{folder} has several {kind} ({some}); choose a layer, or name the file itself")
+    return files[0]
 
 
 def _lines(file: Path) -> list[str]:

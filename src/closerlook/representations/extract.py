@@ -1,4 +1,4 @@
-"""Task x Encoder -> one Space per layer, through the store."""
+"""Extract the vectors of tasks from the layers of an encoder; spaces already in the store are taken from there."""
 
 from __future__ import annotations
 
@@ -15,23 +15,26 @@ from typing import TYPE_CHECKING
 from closerlook.encoders.source import EMBEDDED, LARGE, EncoderInfo, Source, choose_dtype, resolve
 from closerlook.errors import InputError, WorkError
 from closerlook.representations.space import Provenance, Space
-from closerlook.representations.store import Store, content_key
+from closerlook.representations.store import Store, content_key, open_store
 from closerlook.tasks import load_task
-from closerlook.tasks.task import Split, Task, Unit
+from closerlook.tasks.task import Split, Task, Unit, split_order
 from closerlook.version import __version__
 
-if TYPE_CHECKING:  # torch is loaded only where something is not in the store yet
+if TYPE_CHECKING:  # torch is imported only if a space must be computed
     from closerlook.encoders.encoder import Encoder
 
 Progress = Callable[[int, int], None]
-"""Called with examples done and examples in all."""
+"""A function that is called with the number of examples done and the number of all examples."""
 
 log = logging.getLogger("closerlook")
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """One split of one task, and how it is to be pooled; a space of it for each layer."""
+    """A split of a task whose vectors are requested, and how they are pooled; each layer gives one space.
+
+    provenance: of these spaces, except for the layer.
+    """
 
     task: Task
     split: Split
@@ -40,24 +43,25 @@ class Target:
     split_hash: str
 
     def key(self, layer: int) -> str:
-        """The address of that layer's space: a hash of all that its vectors and labels depend on, names left out."""
-        made_from = self.provenance
-        return _key(
-            made_from.weights, made_from.dtype, made_from.window, split=self.split_hash, pool=self.pool, layer=layer
-        )
+        """The key of that layer's space in the store: a hash of everything that its vectors and labels depend on.
+
+        Names are not part of the key.
+        """
+        origin = self.provenance
+        return _key(origin.weights, origin.dtype, origin.window, split=self.split_hash, pool=self.pool, layer=layer)
 
 
 def _key(weights: str | None, dtype: str | None, window: int | None, *, split: str, pool: str, layer: int) -> str:
-    """split: its hash."""
+    """The key of a space in the store; split: the hash of the split."""
     return content_key(
         {"weights": weights, "dtype": dtype, "window": window, "split": split, "pool": pool, "layer": layer}
     )
 
 
 def space_key(weights: str, dtype: str, info: EncoderInfo, task: Task, split: str, *, pool: str, layer: int) -> str:
-    """The store's address of a space of an encoder with those weights, by whatever way they came about."""
-    chosen = choose_pool(pool, task.unit, has_cls=info.has_cls)
-    return _key(weights, dtype, info.window, split=_split_hash(task, split), pool=chosen, layer=layer)
+    """The key of a space in the store, for an encoder with that fingerprint (`weights`), pretrained or fine-tuned."""
+    resolved_pool = choose_pool(pool, task.unit, has_cls=info.has_cls)
+    return _key(weights, dtype, info.window, split=_split_hash(task, split), pool=resolved_pool, layer=layer)
 
 
 @cache
@@ -69,7 +73,7 @@ def extract(
     encoder: str | Path | Encoder = EMBEDDED,
     task: str | Path | Task | Sequence[str | Path | Task] = "toy-pos",
     *,
-    split: str | Sequence[str] = "train",
+    splits: str | Sequence[str] = "train",
     layers: str | int | Iterable[int] = "all",
     pool: str = "auto",
     data: str | Path | None = None,
@@ -83,80 +87,98 @@ def extract(
     trust_remote_code: bool = False,
     progress: Progress | None = None,
 ) -> tuple[Space, ...]:
-    """The spaces of the encoder's layers for a task, in order of task, split and layer; taken from the store if there.
+    """One space for each task, split and layer; spaces that the store already has are not computed again.
 
-    encoder: a name (see `closerlook.Encoder`) or a loaded one. task: a name, a path or a Task; several share one
-    forward pass over each distinct text. split: one, several, or 'all'. layers: 'all', 'last', a number or several,
-    or '0,2-4'; 0 is the embedding output. pool: 'mean', 'first' or 'last' subword; for sentences 'cls' or 'mean';
-    'auto' is mean, and cls for sentences where the encoder has such a token. window: tokens read at a time, if fewer
-    than the encoder can; longer texts are read in overlapping windows. An interrupted call goes on where it stopped.
+    The spaces come in order of task, then of split (train, dev, test, others by name), then of layer. If the call is
+    interrupted, the next call with the same arguments continues where it stopped.
 
-    >>> [space.X.shape for space in extract("bert-tiny", "toy-question", split="test", layers="last")]
+    encoder: a name (see `closerlook.Encoder`) or a loaded encoder.
+    task: a name, a path or a Task, or several of them; each distinct text goes through the encoder only once.
+    splits: the name of a split, several names, or 'all'.
+    layers: 'all', 'last', a number, several numbers, or a string such as '0,2-4'; layer 0 is the embedding output.
+    pool: how subwords become one vector: 'mean', 'first' or 'last' for words; 'cls' or 'mean' for sentences. 'auto' is
+    'cls' for sentences if the tokenizer adds a classification token, else 'mean'.
+    window: how many tokens the model reads at a time, if fewer than it can; longer texts are read in overlapping
+    windows.
+
+    >>> [space.X.shape for space in extract("bert-tiny", "toy-question", splits="test", layers="last")]
     [(86, 128)]
     """
     tasks = load_tasks(task, data)
     encoder = os.fspath(encoder) if isinstance(encoder, os.PathLike) else encoder
     if not isinstance(encoder, str) and (device, dtype, window) != ("auto", "auto", None):
         raise InputError("device, dtype or window given with a loaded encoder; give them to Encoder.load instead")
-    asked = _asked(encoder, device, dtype, seed=seed, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code)
-    kept = store if isinstance(store, Store) else Store(store)
-    info = asked.info(kept, window)
-    chosen = choose_layers(layers, info.layers, asked.provenance.encoder or "")
-    wanted = _all_wanted(asked.provenance, info, tasks, split, pool)
-    found = {want.key(layer): kept.get(want.key(layer)) for want in wanted for layer in chosen}
-    log.info(
-        "%d of %d spaces are in the store %s", sum(space is not None for space in found.values()), len(found), kept.root
+    request = _request_encoder(
+        encoder, device, dtype, seed=seed, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code
     )
-    once = {want.key(0): want for want in wanted}.values()
-    missing = {want: [layer for layer in chosen if found[want.key(layer)] is None] for want in once}
-    missing = {want: absent for want, absent in missing.items() if absent}
+    store = open_store(store)
+    info = request.info(store, window)
+    numbers = choose_layers(layers, info.layers, request.provenance.encoder or "")
+    targets = _all_targets(request.provenance, info, tasks, splits, pool)
+    spaces = {target.key(layer): store.get(target.key(layer)) for target in targets for layer in numbers}
+    present = sum(space is not None for space in spaces.values())
+    log.info("%d of %d spaces are in the store %s", present, len(spaces), store.root)
+    distinct = {target.key(0): target for target in targets}.values()
+    missing = {target: [layer for layer in numbers if spaces[target.key(layer)] is None] for target in distinct}
+    missing = {target: absent for target, absent in missing.items() if absent}
     if missing:
-        import torch
+        _compute(request.load(window), missing, store, batch_tokens, progress)
+        for key in [target.key(layer) for target, absent in missing.items() for layer in absent]:
+            spaces[key] = store.get(key)
+    return tuple(_with_names(spaces[target.key(layer)], target, layer) for target in targets for layer in numbers)
 
-        from closerlook.representations.forward import compute
 
-        loaded = asked.loaded(window)
-        log.info("%s", describe_encoder(loaded))
-        try:
-            compute(loaded, missing, kept, batch_tokens, progress)
-        except torch.OutOfMemoryError:
-            raise WorkError(
-                f"{loaded.device} is out of memory; pass a smaller --batch-tokens, or --device cpu"
-            ) from None
-        for key in [want.key(layer) for want, absent in missing.items() for layer in absent]:
-            found[key] = kept.get(key)
-    return tuple(_named(found[want.key(layer)], want, layer) for want in wanted for layer in chosen)
+def _compute(
+    encoder: Encoder,
+    missing: dict[Target, list[int]],
+    store: Store,
+    batch_tokens: int | None,
+    progress: Progress | None,
+) -> None:
+    """Compute the missing layers of each target and write their spaces to the store."""
+    import torch
+
+    from closerlook.representations.forward import compute
+
+    log.info("%s", describe_encoder(encoder))
+    try:
+        compute(encoder, missing, store, batch_tokens, progress)
+    except torch.OutOfMemoryError:
+        raise WorkError(f"{encoder.device} is out of memory; pass a smaller --batch-tokens, or --device cpu") from None
 
 
 def fetch_spaces(
-    known: Provenance,
+    origin: Provenance,
     info: EncoderInfo,
     task: str | Path | Task | Sequence[str | Path | Task],
     *,
-    split: str | Sequence[str] = "train",
+    splits: str | Sequence[str] = "train",
     layers: str | int | Iterable[int] = "all",
     pool: str = "auto",
     data: str | Path | None = None,
     store: Store | str | Path | None = None,
 ) -> tuple[Space, ...]:
-    """The spaces that `extract` gave for an encoder, from the store alone: neither its files nor torch are needed.
+    """The spaces that `extract` computed earlier, read from the store; needs neither the encoder's files nor torch.
 
-    known: its name, fingerprint (`weights`) and precision (`dtype`). info: layers, width, window, special token.
+    origin: the encoder's name, fingerprint (`weights`) and precision (`dtype`). Order and other arguments: as for
+    `extract`.
     """
-    kept = store if isinstance(store, Store) else Store(store)
-    chosen = choose_layers(layers, info.layers, known.encoder or "")
-    wanted = _all_wanted(known, info, load_tasks(task, data), split, pool)
-    found = [(kept.get(want.key(layer)), want, layer) for want in wanted for layer in chosen]
-    missing = [(want, layer) for space, want, layer in found if space is None]
+    store = open_store(store)
+    numbers = choose_layers(layers, info.layers, origin.encoder or "")
+    targets = _all_targets(origin, info, load_tasks(task, data), splits, pool)
+    results = [(store.get(target.key(layer)), target, layer) for target in targets for layer in numbers]
+    missing = [(target, layer) for space, target, layer in results if space is None]
     if missing:
-        want, layer = missing[0]
-        what = f"{known.encoder} {known.checkpoint or known.weights}, {want.task.name}/{want.split.name}, layer {layer}"
-        raise WorkError(f"{len(missing)} of {len(found)} spaces are not in the store {kept.root} ({what})")
-    return tuple(_named(space, want, layer) for space, want, layer in found)
+        target, layer = missing[0]
+        first = f"{origin.encoder} {origin.checkpoint or origin.weights}, {target.task.name}/{target.split.name}"
+        raise WorkError(
+            f"{len(missing)} of {len(results)} spaces are not in the store {store.root} ({first}, layer {layer})"
+        )
+    return tuple(_with_names(space, target, layer) for space, target, layer in results)
 
 
 def choose_layers(layers: str | int | Iterable[int], last: int, encoder: str) -> list[int]:
-    """The layer numbers asked for, in ascending order.
+    """The requested layer numbers, in ascending order.
 
     >>> choose_layers("0,2-4", 12, "bert-base")
     [0, 2, 3, 4]
@@ -177,7 +199,7 @@ def choose_layers(layers: str | int | Iterable[int], last: int, encoder: str) ->
 
 
 def _ranges(layers: str | int | Iterable[int]) -> list[tuple[int, int]]:
-    """First and last of each run of layers."""
+    """The first and the last layer of each requested range."""
     if isinstance(layers, str):
         parts = [part.partition("-") for part in layers.split(",")]
         return [(int(first), int(end or first)) for first, _, end in parts]
@@ -186,7 +208,7 @@ def _ranges(layers: str | int | Iterable[int]) -> list[tuple[int, int]]:
 
 
 def choose_pool(pool: str, unit: Unit, *, has_cls: bool) -> str:
-    """How subwords become one vector, see `extract`."""
+    """The way to pool subwords into one vector, with 'auto' resolved; see `extract`."""
     allowed = ("cls", "mean") if unit == "sentence" else ("mean", "first", "last")
     if pool == "auto":
         return "cls" if unit == "sentence" and has_cls else "mean"
@@ -198,7 +220,7 @@ def choose_pool(pool: str, unit: Unit, *, has_cls: bool) -> str:
 
 
 def describe_encoder(encoder: Encoder) -> str:
-    """One line on a loaded encoder and how it computes."""
+    """One line that describes a loaded encoder: its size, device, precision and window."""
     info, parameters = encoder.info, sum(p.numel() for p in encoder.model.parameters())
     return (
         f"encoder {encoder.name}: {info.layers} layers × {info.width}, {parameters / 1e6:.1f} M parameters, "
@@ -207,8 +229,8 @@ def describe_encoder(encoder: Encoder) -> str:
 
 
 @dataclass
-class _Asked:
-    """The encoder asked for: loaded only when needed, since a store hit must not wait for torch."""
+class _EncoderRequest:
+    """The requested encoder. It is loaded only when needed: spaces from the store must not wait for torch."""
 
     provenance: Provenance
     source: Source | None
@@ -217,24 +239,24 @@ class _Asked:
     trust_remote_code: bool
 
     def info(self, store: Store, window: int | None) -> EncoderInfo:
-        """What must be known of it; remembered in the store after the first time."""
+        """What extraction must know of the encoder: from the store, else from the model, and then kept in the store."""
         if self.encoder is not None:
             return self.encoder.info
-        info = self.remembered(store, window)
+        info = self.stored_info(store, window)
         if info is None:
-            info = self.loaded(window).info
-            store.remember(self._facts_key(window), info)
+            info = self.load(window).info
+            store.save_info(self._info_key(window), info)
         return info
 
-    def remembered(self, store: Store, window: int | None) -> EncoderInfo | None:
-        """What the store knows of it."""
-        return store.info(self._facts_key(window))
+    def stored_info(self, store: Store, window: int | None) -> EncoderInfo | None:
+        """What the store knows of the encoder, None if nothing."""
+        return store.load_info(self._info_key(window))
 
-    def _facts_key(self, window: int | None) -> str:
+    def _info_key(self, window: int | None) -> str:
         return content_key({"facts": self.provenance.weights, "window": window})
 
-    def loaded(self, window: int | None) -> Encoder:
-        """The encoder itself."""
+    def load(self, window: int | None) -> Encoder:
+        """The encoder itself; its files are read at the first call."""
         if self.encoder is None:
             from closerlook.encoders.encoder import Encoder
 
@@ -249,43 +271,43 @@ class _Asked:
         return self.encoder
 
 
-def _asked(
+def _request_encoder(
     encoder: str | Encoder, device: str, dtype: str, *, seed: int, allow_pickle: bool, trust_remote_code: bool
-) -> _Asked:
+) -> _EncoderRequest:
     if not isinstance(encoder, str):
-        known = Provenance(
+        origin = Provenance(
             encoder=encoder.name,
             weights=encoder.fingerprint,
             checkpoint=encoder.checkpoint,
             seed=encoder.seed,
             dtype=encoder.dtype,
         )
-        return _Asked(known, None, encoder, device, trust_remote_code)
+        return _EncoderRequest(origin, None, encoder, device, trust_remote_code)
     source = resolve(encoder, seed=seed, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code)
-    known = Provenance(
+    origin = Provenance(
         encoder=source.name,
         weights=source.fingerprint,
         checkpoint=source.revision,
         seed=source.random_seed,
         dtype=dtype_for(source, dtype, device),
     )
-    return _Asked(known, source, None, device, trust_remote_code)
+    return _EncoderRequest(origin, source, None, device, trust_remote_code)
 
 
 def encoder_info(source: Source, store: Store, *, device: str = "auto") -> EncoderInfo:
-    """What must be known of an encoder to plan with it: from the store, else it is loaded; nothing is written."""
-    known = Provenance(encoder=source.name, weights=source.fingerprint, dtype=dtype_for(source, "auto", device))
-    asked = _Asked(known, source, None, device, trust_remote_code=False)
-    return asked.remembered(store, None) or asked.loaded(None).info
+    """What a plan must know of an encoder: from the store, else from the loaded model. Nothing is written."""
+    origin = Provenance(encoder=source.name, weights=source.fingerprint, dtype=dtype_for(source, "auto", device))
+    request = _EncoderRequest(origin, source, None, device, trust_remote_code=False)
+    return request.stored_info(store, None) or request.load(None).info
 
 
 def dtype_for(source: Source, dtype: str, device: str) -> str:
-    """The precision that an encoder is read in where that was asked for."""
+    """The precision in which an encoder computes on a device, with 'auto' resolved."""
     return choose_dtype(dtype, source.half_parameters, on_cpu=_on_cpu(source, device))
 
 
 def _on_cpu(source: Source, device: str) -> bool:
-    """Whether a large encoder will run on a CPU; for others it makes no difference, and torch is not loaded to see."""
+    """Whether a large encoder will run on a CPU; True for all others, whose precision does not depend on the device."""
     if source.half_parameters < LARGE:
         return True
     from closerlook.encoders.loading import choose_device
@@ -295,57 +317,58 @@ def _on_cpu(source: Source, device: str) -> bool:
 
 @cache
 def library_versions() -> dict[str, str]:
-    """Of the code that computes; looking them up takes longer than a store hit, so it is done once."""
+    """The versions of the libraries that compute vectors; cached, since looking them up is slower than the store."""
     return {"closerlook": __version__} | {
         name: version(name) for name in ("torch", "transformers", "tokenizers", "numpy")
     }
 
 
-def _wanted(known: Provenance, info: EncoderInfo, task: Task, split: Split, pool: str) -> Target:
-    chosen = choose_pool(pool, task.unit, has_cls=info.has_cls)
-    described = replace(
-        known,
-        task=task.name,
-        task_hash=task.content_hash,
-        split=split.name,
-        pool=chosen,
-        window=info.window,
-        versions=dict(library_versions()),
-    )
-    return Target(task, split, chosen, described, _split_hash(task, split.name))
-
-
 def load_tasks(task: str | Path | Task | Sequence[str | Path | Task], data: str | Path | None = None) -> list[Task]:
-    """The tasks behind names, paths or Tasks, one or several."""
-    several = [task] if isinstance(task, str | os.PathLike | Task) else task
-    tasks = [one if isinstance(one, Task) else load_task(os.fspath(one), data) for one in several]
+    """The tasks for names, paths or Tasks; one or several may be given."""
+    given = [task] if isinstance(task, str | os.PathLike | Task) else task
+    tasks = [item if isinstance(item, Task) else load_task(os.fspath(item), data) for item in given]
     if not tasks:
         raise InputError("no task arrived; expected a name, a path or a Task")
     return tasks
 
 
-def _all_wanted(
-    known: Provenance, info: EncoderInfo, tasks: Sequence[Task], split: str | Sequence[str], pool: str
+def _all_targets(
+    origin: Provenance, info: EncoderInfo, tasks: Sequence[Task], splits: str | Sequence[str], pool: str
 ) -> list[Target]:
-    return [_wanted(known, info, one, part, pool) for one in tasks for part in choose_splits(one, split)]
+    return [_target(origin, info, task, split, pool) for task in tasks for split in choose_splits(task, splits)]
 
 
-def choose_splits(task: Task, split: str | Sequence[str]) -> tuple[Split, ...]:
-    """The splits of those names; `all` is every split the task has."""
-    if split == "all":
-        return task.splits
-    names = dict.fromkeys([split] if isinstance(split, str) else split)
-    if not names:
-        raise InputError(f"no split requested; task {task.name} has {', '.join(part.name for part in task.splits)}")
-    return tuple(task.split(name) for name in names)
+def _target(origin: Provenance, info: EncoderInfo, task: Task, split: Split, pool: str) -> Target:
+    resolved_pool = choose_pool(pool, task.unit, has_cls=info.has_cls)
+    provenance = replace(
+        origin,
+        task=task.name,
+        task_hash=task.content_hash,
+        split=split.name,
+        pool=resolved_pool,
+        window=info.window,
+        versions=dict(library_versions()),
+    )
+    return Target(task, split, resolved_pool, provenance, _split_hash(task, split.name))
 
 
-def _named(space: Space | None, want: Target, layer: int) -> Space:
-    """The space under the names of this request: the store knows content, not what people call it."""
+def choose_splits(task: Task, splits: str | Sequence[str]) -> tuple[Split, ...]:
+    """The requested splits of a task, always in the order of `split_order`; 'all' requests every split it has."""
+    available = [split.name for split in task.splits]
+    requested = available if splits == "all" else [splits] if isinstance(splits, str) else splits
+    if not requested:
+        raise InputError(f"no split requested; task {task.name} has {', '.join(available)}")
+    return tuple(task.split(name) for name in sorted(set(requested), key=split_order))
+
+
+def _with_names(space: Space | None, target: Target, layer: int) -> Space:
+    """The space with the names and words of this request; the store identifies spaces by content only."""
     if space is None:
-        raise WorkError(f"the space of {want.task.name} at layer {layer} was damaged on disk as soon as it was written")
-    names = want.provenance
-    described = replace(
+        raise WorkError(
+            f"the space of {target.task.name} at layer {layer} was damaged on disk right after it was written"
+        )
+    names = target.provenance
+    provenance = replace(
         space.provenance,
         encoder=names.encoder,
         checkpoint=names.checkpoint,
@@ -354,4 +377,4 @@ def _named(space: Space | None, want: Target, layer: int) -> Space:
         task_hash=names.task_hash,
         split=names.split,
     )
-    return Space(space.X, space.y, space.labels, described, want.task.words(want.split))
+    return Space(space.X, space.y, space.labels, provenance, target.task.words(target.split))

@@ -1,4 +1,4 @@
-"""Spaces as files: `.npz`, `.safetensors`, and the text folders of the released DirectProbe code."""
+"""Save and load spaces: `.npz`, `.safetensors`, and the text folders of the released DirectProbe code."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import xxhash
+from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
 from closerlook.errors import InputError
@@ -19,25 +20,30 @@ from closerlook.representations.atomic import atomic_write
 from closerlook.representations.space import Provenance, Space
 
 ALIGNMENT = 64
-"""Vectors start at a multiple of this many bytes, so that they can be used where they lie."""
+"""Vectors start at a multiple of this many bytes in the file, so that a memory map of them is aligned."""
 
 CHECKSUM = "checksum"
 UNWRITTEN = "0" * 32
-"""Stands for the checksum in a file that is not finished."""
+"""The placeholder for the checksum in an unfinished file."""
 
 NAMES = ("X", "y", "labels", "provenance", "words")
 """The arrays of a space in a .npz file."""
 
 LONGEST_HEADER = 100_000_000
-"""As the safetensors format has it."""
+"""The largest header that the safetensors format allows, in bytes."""
 
 
-class TornFileError(InputError):
-    """A file of ours that was cut short or altered."""
+AnyArray = NDArray[Any]
+Arrays = dict[str, AnyArray]
+"""Arrays by name, as in a .npz file."""
 
 
-def save(space: Space, path: Path) -> Path:
-    """The file or folder written, whole or not at all."""
+class DamagedFileError(InputError):
+    """A space file that was truncated or altered."""
+
+
+def save_space(space: Space, path: Path) -> Path:
+    """Write the space to a file or folder, chosen by the suffix; each file is written completely or not at all."""
     if path.suffix == ".npz":
         meta = json.dumps(space.provenance.to_dict())
         labels = np.array(space.labels, dtype=np.str_)
@@ -48,37 +54,37 @@ def save(space: Space, path: Path) -> Path:
             np.savez(stream, **arrays)
     elif path.suffix == ".safetensors":
         X, y = np.ascontiguousarray(space.X), np.ascontiguousarray(space.y)
-        known = {} if space.words is None else {"words": json.dumps(space.words)}
-        start = header(space.n, space.d, space.labels, space.provenance, **known)
+        words = {} if space.words is None else {"words": json.dumps(space.words)}
+        start = header(space.n, space.d, space.labels, space.provenance, **words)
         with atomic_write(path) as stream:
-            stream.writelines((sealed(start, X, y), X.data, y.data))
+            stream.writelines((with_checksum(start, X, y), X.data, y.data))
     elif path.suffix == "":
-        directprobe.save(space, path)
+        directprobe.save_folder(space, path)
     else:
         raise InputError(f"{path} ends in {path.suffix}; expected .npz, .safetensors or a folder (no suffix)")
     return path
 
 
-def load(path: Path, split: str = "train", layer: int | None = None) -> Space:
-    """The space in that file or folder."""
+def load_space(path: Path, split: str = "train", layer: int | None = None) -> Space:
+    """The space in that file or folder; `split` and `layer` choose among the spaces of a folder."""
     if path.is_dir():
-        return directprobe.load(path, split, layer)
+        return directprobe.load_folder(path, split, layer)
     if not path.exists():
         raise InputError(f"{path} does not exist; expected a .npz or .safetensors file, or a DirectProbe folder")
     if path.suffix == ".npz":
-        return from_named(path, read_npz(path))
+        return space_from_arrays(path, read_npz(path))
     if path.suffix == ".safetensors":
         try:
             return _load_safetensors(path)
         except OSError as error:
             raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
     if path.suffix == ".txt" and "embeddings" in path.absolute().parts:
-        return directprobe.load_file(path)
+        return directprobe.load_vectors(path)
     raise InputError(f"{path} ends in {path.suffix or 'no suffix'}; expected .npz, .safetensors or a folder")
 
 
 def header(n: int, d: int, labels: tuple[str, ...], provenance: Provenance, **extra: str) -> bytes:
-    """The first bytes of a safetensors file of X (n, d) float32 and y (n,) int32; its checksum is still unwritten."""
+    """The header of a safetensors file of X (n, d) float32 and y (n,) int32, with a placeholder for the checksum."""
     meta = {"labels": json.dumps(labels), "provenance": json.dumps(provenance.to_dict()), **extra, CHECKSUM: UNWRITTEN}
     size = 4 * n * d
     text = json.dumps(
@@ -92,19 +98,20 @@ def header(n: int, d: int, labels: tuple[str, ...], provenance: Provenance, **ex
     return len(text).to_bytes(8, "little") + text
 
 
-def sealed(start: bytes, X: NDArray[np.float32], y: NDArray[np.int32]) -> bytes:
-    """The header with its checksum written in: a digest of the header itself and of all that follows it."""
+def with_checksum(start: bytes, X: NDArray[np.float32], y: NDArray[np.int32]) -> bytes:
+    """The header with the checksum filled in: a digest of the header itself, of X and of y."""
     digest = xxhash.xxh3_128(start)
     digest.update(X.data)
     digest.update(y.data)
-    place = start.rindex(UNWRITTEN.encode())
-    return start[:place] + digest.hexdigest().encode() + start[place + len(UNWRITTEN) :]
+    offset = start.rindex(UNWRITTEN.encode())
+    return start[:offset] + digest.hexdigest().encode() + start[offset + len(UNWRITTEN) :]
 
 
-def open_mapped(path: Path) -> tuple[Space, dict[str, str]]:
-    """The space in a safetensors file of ours, memory-mapped and checked against its checksum, with its metadata.
+def load_mapped(path: Path) -> tuple[Space, dict[str, str]]:
+    """The space in a safetensors file that this library wrote, and the file's metadata.
 
-    X and y share one map, since each map keeps a file open. An `OSError` says nothing about the file's content.
+    X and y are memory-mapped, and verified against the checksum. They share one map, since each map keeps a file open.
+    Raises `DamagedFileError` if the content is wrong, `OSError` if the file cannot be opened.
     """
     start, entries = read_header(path)
     try:
@@ -113,19 +120,19 @@ def open_mapped(path: Path) -> tuple[Space, dict[str, str]]:
         labels, provenance = tuple(json.loads(meta["labels"])), Provenance.from_dict(json.loads(meta["provenance"]))
         words = tuple(json.loads(meta["words"])) if "words" in meta else None
         unwritten = UNWRITTEN.join(start.decode("latin-1").rsplit(meta[CHECKSUM], 1)).encode("latin-1")
-        whole = path.stat().st_size == len(start) + 4 * n * d + 4 * n
-        data = np.memmap(path, dtype=np.uint8, mode="r", offset=len(start)) if whole else np.empty(0, np.uint8)
+        intact = path.stat().st_size == len(start) + 4 * n * d + 4 * n
+        data = np.memmap(path, dtype=np.uint8, mode="r", offset=len(start)) if intact else np.empty(0, np.uint8)
         X, y = data[: 4 * n * d].view("<f4").reshape(n, d), data[4 * n * d :].view("<i4")
-        whole = whole and sealed(unwritten, X, y) == start
+        intact = intact and with_checksum(unwritten, X, y) == start
     except (KeyError, ValueError, TypeError, AttributeError, OverflowError):
-        whole = False
-    if not whole:
-        raise TornFileError(f"{path} is torn or was altered: it does not match its checksum; make it again")
+        intact = False
+    if not intact:
+        raise DamagedFileError(f"{path} is truncated or was altered: it does not match its checksum; make it again")
     return Space(X, y, labels, provenance, words), meta
 
 
 def read_header(path: Path) -> tuple[bytes, dict[str, Any]]:
-    """A safetensors file up to where its data starts, and the entries written there."""
+    """The header of a safetensors file: its bytes, and its entries."""
     with path.open("rb") as stream:
         size = stream.read(8)
         length = int.from_bytes(size, "little")
@@ -135,7 +142,7 @@ def read_header(path: Path) -> tuple[bytes, dict[str, Any]]:
     except (ValueError, RecursionError):
         entries = None
     if not isinstance(entries, dict):
-        raise TornFileError(f"{path} is torn or not a safetensors file; make it again")
+        raise DamagedFileError(f"{path} is truncated or not a safetensors file; make it again")
     return size + text, entries
 
 
@@ -145,16 +152,16 @@ def _load_safetensors(path: Path) -> Space:
 
     _, entries = read_header(path)
     if CHECKSUM in (entries.get("__metadata__") or {}):
-        return open_mapped(path)[0]
+        return load_mapped(path)[0]
     try:
         arrays = load_file(path)
-    except (SafetensorError, KeyError, TypeError) as error:  # the latter two: a type that numpy does not have
+    except (SafetensorError, KeyError, TypeError) as error:  # KeyError, TypeError: a type that numpy does not have
         raise InputError(f"{path} cannot be read: {error}; expected tensors X and y") from None
-    return from_named(path, arrays)
+    return space_from_arrays(path, arrays)
 
 
-def read_npz(path: Path, names: Sequence[str] = NAMES) -> dict[str, NDArray[Any]]:
-    """Those of the named arrays that a .npz file has; X and y must be there, and nothing may hold Python objects."""
+def read_npz(path: Path, names: Sequence[str] = NAMES) -> Arrays:
+    """The arrays with these names that a .npz file has; X and y are required, pickled objects are refused."""
     try:
         with path.open("rb") as stream:
             if not zipfile.is_zipfile(stream):
@@ -163,7 +170,7 @@ def read_npz(path: Path, names: Sequence[str] = NAMES) -> dict[str, NDArray[Any]
                 )
             stream.seek(0)
             with np.load(stream, allow_pickle=False) as archive:
-                _check_present(path, archive.files)
+                _check_required(path, archive.files)
                 return {name: _array(path, archive, name) for name in names if name in archive.files}
     except (
         OSError,
@@ -178,9 +185,9 @@ def read_npz(path: Path, names: Sequence[str] = NAMES) -> dict[str, NDArray[Any]
         raise InputError(f"{path} cannot be read ({error}); expected .npz with numbers X and labels y") from None
 
 
-def _array(path: Path, archive: Any, name: str) -> NDArray[Any]:
+def _array(path: Path, archive: NpzFile, name: str) -> AnyArray:
     try:
-        array: NDArray[Any] = archive[name]
+        array: AnyArray = archive[name]
     except ValueError as error:
         if "Object arrays" not in str(error):
             raise
@@ -191,15 +198,15 @@ def _array(path: Path, archive: Any, name: str) -> NDArray[Any]:
     return array
 
 
-def _check_present(path: Path, names: Collection[str]) -> None:
+def _check_required(path: Path, names: Collection[str]) -> None:
     missing = sorted({"X", "y"} - set(names))
     if missing:
         raise InputError(f"{path} lacks {' and '.join(missing)}; it holds {', '.join(names) or 'nothing'}")
 
 
-def from_named(path: Path, arrays: dict[str, NDArray[Any]]) -> Space:
-    """A space from arrays by name; ours bring `labels` and `provenance` along, other people's need not; `words` may."""
-    _check_present(path, arrays)
+def space_from_arrays(path: Path, arrays: Arrays) -> Space:
+    """A space from arrays by name: X and y, and optionally words; labels and provenance are used if both are there."""
+    _check_required(path, arrays)
     try:
         space = Space.from_arrays(arrays["X"], arrays["y"], words=arrays.get("words"))
         if "provenance" not in arrays or "labels" not in arrays:
@@ -215,6 +222,6 @@ def from_named(path: Path, arrays: dict[str, NDArray[Any]]) -> Space:
         raise InputError(f"{path}: labels has {twice!r} twice; expected each label once")
     if y.min() < 0 or y.max() >= len(labels):
         raise InputError(
-            f"{path}: y runs from {y.min()} to {y.max()}; expected 0 to {len(labels) - 1}, as labels has it"
+            f"{path}: y runs from {y.min()} to {y.max()}; expected 0 to {len(labels) - 1}, the indices of labels"
         )
     return Space(space.X, y, labels, meta, space.words)

@@ -1,7 +1,7 @@
-"""The forward passes of an extraction: each distinct text once, all layers and all tasks from the same pass.
+"""The forward passes of an extraction: each distinct text once, for all layers and all tasks.
 
-Vectors go straight into the store's files under way. Every few seconds the journal notes, for each finished chunk of
-text, a checksum of the rows that it filled, so that an interrupted extraction goes on after those that are still right.
+Vectors are written directly into unfinished files in the store. Every few seconds a journal records, for each finished
+chunk of texts, a checksum of the rows that it filled; an interrupted extraction continues after the last intact chunk.
 """
 
 from __future__ import annotations
@@ -19,40 +19,43 @@ from typing import cast
 import numpy as np
 import xxhash
 
-from closerlook.encoders.alignment import Aligned, Ints, Pool, Slots, Text
+from closerlook.encoders.alignment import Alignment, Ints, Pool, Pooling, Text
 from closerlook.encoders.encoder import Encoder
 from closerlook.representations.atomic import atomic_write
-from closerlook.representations.draft import Draft
 from closerlook.representations.extract import Progress, Target
 from closerlook.representations.store import Store, content_key
 from closerlook.representations.targets import VECTORS_PER_EXAMPLE, locate_examples
+from closerlook.representations.writer import SpaceWriter
 
 CHUNK = 16
-"""Characters of text, for each token of a batch, that are tokenized at a time: four batches or so.
+"""Texts are tokenized in chunks of this many characters for each token of a batch, which is about four batches.
 
-Between two such chunks an interrupted extraction can be taken up again.
+An interrupted extraction continues at the start of a chunk.
 """
 
 SECONDS = 2.0
-"""How much work, at the most, is lost when the process is killed (one chunk may take longer)."""
+"""The journal is written at this interval: what a killed process loses at most (or one chunk, if it takes longer)."""
+
+Chunk = tuple[int, int]
+"""A range of texts in the reading order: the first, and one past the last."""
 
 log = logging.getLogger("closerlook")
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """One wanted split: its drafts by layer, and its examples in the order in which their texts are read.
+    """The work on one target: a writer for each layer, and the examples in the order in which their texts are read.
 
-    order: (n,) examples. rank: (n,) for each of them the place of its text in the reading order, ascending.
+    order: (n,) numbers of examples. rank: (n,) the position of the text of each in the reading order; ascending.
     """
 
-    want: Target
-    drafts: dict[int, Draft]
+    target: Target
+    writers: dict[int, SpaceWriter]
     order: Ints
     rank: Ints
 
     def examples(self, start: int, stop: int) -> tuple[Ints, Ints]:
-        """The examples in texts [start, stop) of the reading order, and the place of each one's text there."""
+        """The examples in texts [start, stop) of the reading order, and the position of each one's text from start."""
         part = slice(*np.searchsorted(self.rank, (start, stop)))
         return self.order[part], self.rank[part] - start
 
@@ -64,65 +67,67 @@ def compute(
     batch_tokens: int | None,
     progress: Progress | None,
 ) -> None:
-    """Every missing space computed and put into the store."""
-    keys = sorted(want.key(layer) for want, layers in missing.items() for layer in layers)
+    """Compute every missing space and put it into the store."""
+    keys = sorted(target.key(layer) for target, layers in missing.items() for layer in layers)
     with store.workspace(content_key({"spaces": keys})[:32]) as folder:
         texts, ranks = reading_order(list(missing))
         jobs = [
-            _job(encoder, want, layers, rank, folder)
-            for (want, layers), rank in zip(missing.items(), ranks, strict=True)
+            _job(encoder, target, layers, rank, folder)
+            for (target, layers), rank in zip(missing.items(), ranks, strict=True)
         ]
-        resumable = all(not draft.fresh for job in jobs for draft in job.drafts.values())
-        parts = list(chunks(texts, CHUNK * (batch_tokens or encoder.batch_tokens)))
-        journal = Journal(folder / "journal.json", jobs, parts if resumable else [])
-        done, total = _examples(jobs, parts[: len(journal.digests)]), _examples(jobs, parts)
-        for chunk, aligned in _ahead(encoder, texts, parts[len(journal.digests) :]):
-            for finished in _fill(encoder, jobs, aligned, chunk, batch_tokens):
+        writers = [writer for job in jobs for writer in job.writers.values()]
+        resumable = not any(writer.fresh for writer in writers)
+        ranges = list(chunks(texts, CHUNK * (batch_tokens or encoder.batch_tokens)))
+        journal = Journal(folder / "journal.json", jobs, ranges if resumable else [])
+        done, total = _count_examples(jobs, ranges[: len(journal.digests)]), _count_examples(jobs, ranges)
+        for chunk, alignment in _align_chunks(encoder, texts, ranges[len(journal.digests) :]):
+            for finished in _fill(encoder, jobs, alignment, chunk, batch_tokens):
                 if progress:
                     progress(min(total, done + finished), total)
-            journal.note(chunk)
-            done += _examples(jobs, [chunk])
+            journal.record(chunk)
+            done += _count_examples(jobs, [chunk])
         if progress:
             progress(total, total)
-        for draft in [draft for job in jobs for draft in job.drafts.values()]:
-            store.commit(draft)
+        for writer in writers:
+            store.commit(writer)
 
 
-def _examples(jobs: Sequence[Job], parts: Sequence[tuple[int, int]]) -> int:
-    return sum(len(job.examples(*chunk)[0]) for job in jobs for chunk in parts)
+def _count_examples(jobs: Sequence[Job], ranges: Sequence[Chunk]) -> int:
+    return sum(len(job.examples(*chunk)[0]) for job in jobs for chunk in ranges)
 
 
-def _ahead(
-    encoder: Encoder, texts: Sequence[Text], parts: Sequence[tuple[int, int]]
-) -> Iterator[tuple[tuple[int, int], Aligned]]:
-    """Each chunk with its texts aligned; beside an accelerator, the next one is aligned meanwhile."""
-    if encoder.device.type == "cpu":  # where the model needs every core itself: measured, it is slower ahead
-        yield from ((chunk, encoder.align(texts[slice(*chunk)])) for chunk in parts)
+def _align_chunks(
+    encoder: Encoder, texts: Sequence[Text], ranges: Sequence[Chunk]
+) -> Iterator[tuple[Chunk, Alignment]]:
+    """Each chunk with its texts tokenized and aligned; while a GPU computes, a thread prepares the next chunk."""
+    if encoder.device.type == "cpu":  # the model needs every core: a thread was measured to be slower
+        yield from ((chunk, encoder.align(texts[slice(*chunk)])) for chunk in ranges)
         return
-    with ThreadPoolExecutor(1) as aside:
-        aligned = [aside.submit(encoder.align, texts[slice(*chunk)]) for chunk in parts[:1]]
-        for number, chunk in enumerate(parts):
-            ready = aligned.pop().result()
-            aligned += [aside.submit(encoder.align, texts[slice(*part)]) for part in parts[number + 1 : number + 2]]
-            yield chunk, ready
+    with ThreadPoolExecutor(1) as thread:
+        pending = [thread.submit(encoder.align, texts[slice(*chunk)]) for chunk in ranges[:1]]
+        for number, chunk in enumerate(ranges):
+            alignment = pending.pop().result()
+            pending += [thread.submit(encoder.align, texts[slice(*part)]) for part in ranges[number + 1 : number + 2]]
+            yield chunk, alignment
 
 
-def reading_order(wanted: Sequence[Target]) -> tuple[list[Text], list[Ints]]:
-    """The distinct texts that hold an example, longest first, and for each split the place of every example's text."""
-    used = [np.unique(want.split.sentence) for want in wanted]
-    texts = list(dict.fromkeys(want.split.texts[i] for want, those in zip(wanted, used, strict=True) for i in those))
+def reading_order(targets: Sequence[Target]) -> tuple[list[Text], list[Ints]]:
+    """The distinct texts with examples, longest first, and for each target the position of each example's text."""
+    splits = [target.split for target in targets]
+    used = [np.unique(split.sentence) for split in splits]
+    texts = list(dict.fromkeys(split.texts[i] for split, numbers in zip(splits, used, strict=True) for i in numbers))
     texts.sort(key=_characters, reverse=True)
-    place = {text: i for i, text in enumerate(texts)}
+    position = {text: i for i, text in enumerate(texts)}
     ranks = []
-    for want, those in zip(wanted, used, strict=True):
-        rank = np.zeros(len(want.split.texts), dtype=np.int64)
-        rank[those] = [place[want.split.texts[i]] for i in those]
-        ranks.append(rank[want.split.sentence])
+    for split, numbers in zip(splits, used, strict=True):
+        rank = np.zeros(len(split.texts), dtype=np.int64)
+        rank[numbers] = [position[split.texts[i]] for i in numbers]
+        ranks.append(rank[split.sentence])
     return texts, ranks
 
 
-def chunks(texts: Sequence[Text], characters: float) -> Iterator[tuple[int, int]]:
-    """Ranges of texts of about that many characters each."""
+def chunks(texts: Sequence[Text], characters: float) -> Iterator[Chunk]:
+    """Ranges of texts with about that many characters each."""
     start = size = 0
     for i, text in enumerate(texts):
         size += _characters(text)
@@ -132,86 +137,87 @@ def chunks(texts: Sequence[Text], characters: float) -> Iterator[tuple[int, int]
 
 
 def _characters(text: Text) -> int:
+    """The length of the text; words are joined by spaces."""
     return len(text) if isinstance(text, str) else sum(map(len, text)) + len(text) - 1
 
 
-def _job(encoder: Encoder, want: Target, layers: Sequence[int], rank: Ints, folder: Path) -> Job:
-    drafts = {
-        layer: Draft.open(
-            folder / f"{want.key(layer)}.safetensors",
-            encoder.info.width * VECTORS_PER_EXAMPLE[want.task.unit],
-            y=want.split.y,
-            labels=want.task.labels,
-            provenance=replace(want.provenance, layer=layer),
-            key=want.key(layer),
+def _job(encoder: Encoder, target: Target, layers: Sequence[int], rank: Ints, folder: Path) -> Job:
+    writers = {
+        layer: SpaceWriter.open(
+            folder / f"{target.key(layer)}.safetensors",
+            encoder.info.width * VECTORS_PER_EXAMPLE[target.task.unit],
+            y=target.split.y,
+            labels=target.task.labels,
+            provenance=replace(target.provenance, layer=layer),
+            key=target.key(layer),
         )
         for layer in layers
     }
     order = np.argsort(rank, kind="stable")
-    return Job(want, drafts, order, rank[order])
+    return Job(target, writers, order, rank[order])
 
 
 def _fill(
-    encoder: Encoder, jobs: Sequence[Job], aligned: Aligned, chunk: tuple[int, int], batch_tokens: int | None
+    encoder: Encoder, jobs: Sequence[Job], alignment: Alignment, chunk: Chunk, batch_tokens: int | None
 ) -> Iterator[int]:
-    """The rows of one chunk computed and written; yields how many examples are done, batch by batch."""
-    layers = sorted({layer for job in jobs for layer in job.drafts})
+    """Compute and write the rows of one chunk; yields after each batch how many examples are done."""
+    layers = sorted({layer for job in jobs for layer in job.writers})
     examples = [job.examples(*chunk)[0] for job in jobs]
-    slots = _all_slots(jobs, aligned, *chunk)
+    pooling = _all_pooling(jobs, alignment, *chunk)
     first_slot = np.cumsum(
-        [0, *(len(rows) * VECTORS_PER_EXAMPLE[job.want.task.unit] for job, rows in zip(jobs, examples, strict=True))]
+        [0, *(len(rows) * VECTORS_PER_EXAMPLE[job.target.task.unit] for job, rows in zip(jobs, examples, strict=True))]
     )
-    whole = len(aligned.windows) == chunk[1] - chunk[0]  # every text in one window, so every vector in one batch
-    if not whole:
+    complete = len(alignment.windows) == chunk[1] - chunk[0]  # each text has one window: no vector needs two batches
+    if not complete:
         for job, rows in zip(jobs, examples, strict=True):
-            for draft in job.drafts.values():
-                draft.X[rows] = 0
+            for writer in job.writers.values():
+                writer.X[rows] = 0
     done = 0
-    for numbers, vectors in encoder.pooled(aligned, slots, layers, batch_tokens):
+    for numbers, vectors in encoder.pooled(alignment, pooling, layers, batch_tokens):
         for j, job in enumerate(jobs):
             part = slice(*np.searchsorted(numbers, first_slot[j : j + 2]))
-            per_example = VECTORS_PER_EXAMPLE[job.want.task.unit]
-            place = numbers[part] - first_slot[j]
-            rows = examples[j][place // per_example] * per_example + place % per_example
-            for layer, draft in job.drafts.items():
-                X, found = draft.X.reshape(-1, encoder.info.width), vectors[layers.index(layer)][part]
-                X[rows] = found if whole else X[rows] + found
+            per_example = VECTORS_PER_EXAMPLE[job.target.task.unit]
+            vector = numbers[part] - first_slot[j]
+            rows = examples[j][vector // per_example] * per_example + vector % per_example
+            for layer, writer in job.writers.items():
+                X, values = writer.X.reshape(-1, encoder.info.width), vectors[layers.index(layer)][part]
+                X[rows] = values if complete else X[rows] + values
             done += len(rows) // per_example
         yield done
 
 
-def _all_slots(jobs: Sequence[Job], aligned: Aligned, start: int, stop: int) -> Slots:
-    """One recipe for the vectors of all jobs, job after job."""
+def _all_pooling(jobs: Sequence[Job], alignment: Alignment, start: int, stop: int) -> Pooling:
+    """How to pool the vectors of all jobs, job after job."""
     parts, first = [], 0
     for job in jobs:
         rows, text = job.examples(start, stop)
-        want = job.want
-        part = locate_examples(want.task.unit, want.split, aligned, cast("Pool", want.pool), examples=rows, text=text)
+        target, pool = job.target, cast("Pool", job.target.pool)
+        part = locate_examples(target.task.unit, target.split, alignment, pool, examples=rows, text=text)
         parts.append(replace(part, slot=part.slot + first))
         first += part.n
     window, column, slot, weight = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("window", "column", "slot", "weight")
     )
-    return Slots(first, window, column, slot, weight)
+    return Pooling(first, window, column, slot, weight)
 
 
 class Journal:
-    """Which chunks are done, each vouched for by a checksum of its rows; written every few seconds."""
+    """A file that lists the finished chunks, with a checksum of the rows of each; written every few seconds."""
 
-    def __init__(self, path: Path, jobs: Sequence[Job], parts: Sequence[tuple[int, int]]) -> None:
-        """The journal at that path, as far as the rows in the drafts still are what it says of these chunks."""
+    def __init__(self, path: Path, jobs: Sequence[Job], ranges: Sequence[Chunk]) -> None:
+        """Continue the journal at that path; chunks count as finished up to the first one whose rows have changed."""
         self.path = path
         self.jobs = jobs
-        self.waiting: list[tuple[int, int]] = []
+        self.waiting: list[Chunk] = []
         self.written = time.monotonic()
-        noted = _read_journal(path) if parts else []
-        sound = takewhile(lambda pair: pair[0] == _digest(jobs, *pair[1]), zip(noted, parts, strict=False))
-        self.digests = [digest for digest, _ in sound]
+        recorded = _read_journal(path) if ranges else []
+        intact = takewhile(lambda pair: pair[0] == _digest(jobs, *pair[1]), zip(recorded, ranges, strict=False))
+        self.digests = [digest for digest, _ in intact]
         if self.digests:
-            log.info("an earlier run was interrupted; going on after %d of %d parts", len(self.digests), len(parts))
+            log.info("an earlier run was interrupted; continuing after %d of %d parts", len(self.digests), len(ranges))
 
-    def note(self, chunk: tuple[int, int]) -> None:
-        """That chunk put down as done."""
+    def record(self, chunk: Chunk) -> None:
+        """Record that chunk as finished."""
         self.waiting.append(chunk)
         if time.monotonic() - self.written >= SECONDS:
             self.digests += [_digest(self.jobs, *finished) for finished in self.waiting]
@@ -231,6 +237,6 @@ def _digest(jobs: Sequence[Job], start: int, stop: int) -> str:
     digest = xxhash.xxh3_128()
     for job in jobs:
         rows, _ = job.examples(start, stop)
-        for draft in job.drafts.values():
-            digest.update(draft.X[rows].data)
+        for writer in job.writers.values():
+            digest.update(writer.X[rows].data)
     return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""A Space: vectors with their labels, and where they come from; the two never part."""
+"""Space: vectors with their labels, and Provenance, which says where they come from."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from closerlook.geometry.frame import as_labels
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a space comes from; what is not known is None.
+    """Where the vectors of a space come from; a field is None if it is unknown.
 
-    weights: fingerprint of the encoder's files or parameters. checkpoint: revision or training step. layer: 0 is the
-    embedding output. task_hash: the task's content hash. pool: how subwords became one vector. seed: of random weights.
-    window: tokens read at a time. dtype: the precision computed in. versions: of the code that computed it.
+    weights: fingerprint of the encoder's files or parameters. checkpoint: revision on the hub, or training step.
+    layer: 0 is the embedding output. task_hash: the task's content hash. pool: how subwords became one vector.
+    seed: of randomly initialised weights. window: how many tokens the model read at a time. dtype: the precision of the
+    computation. versions: of the libraries that computed it.
     """
 
     encoder: str | None = None
@@ -35,20 +36,20 @@ class Provenance:
     dtype: str | None = None
     versions: dict[str, str] = field(default_factory=dict)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The fields as plain values, for JSON."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Provenance:
-        """The provenance that `to_dict` wrote; fields of a newer version are left out."""
+        """The provenance from the values of `to_dict`; fields that this version does not know are ignored."""
         known = {f.name for f in fields(cls)}
         return cls(**{key: value for key, value in values.items() if key in known})
 
     def title(self) -> str:
-        """One line for people: 'bert-tiny · toy-pos/train · layer 2 · mean', and the checkpoint where it is a step."""
+        """One line for display: 'bert-tiny · toy-pos/train · layer 2 · mean', with the training step if any."""
         encoder = self.encoder or "?"
-        if self.checkpoint and " " in self.checkpoint:  # no revision of a hub
+        if self.checkpoint and " " in self.checkpoint:  # a training step; revisions on the hub contain no spaces
             encoder += f" ({self.checkpoint})"
         layer = "?" if self.layer is None else self.layer
         return f"{encoder} · {self.task or '?'}/{self.split or '?'} · layer {layer} · {self.pool or '?'}"
@@ -56,10 +57,10 @@ class Provenance:
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """n vectors of one split under one encoder at one layer, each with a label.
+    """n labelled vectors: the examples of one split of a task, in one layer of an encoder.
 
-    X: (n, d) float32. y: (n,) int32, indices into `labels`. Both may be memory-mapped and are read-only. words: (n,)
-    the word, span or 'head dependent' behind each row; None for sentences, and where it is not known.
+    X: (n, d) float32. y: (n,) int32, indices into `labels`. Both are read-only and may be memory-mapped. words: (n,)
+    the word, span or 'head dependent' of each row; None for sentences, or if unknown.
 
     >>> space = Space.from_arrays([[0.0, 1.0], [1.0, 0.0]], ["NOUN", "VERB"], task="weather")
     >>> space.n, space.d, space.labels, space.provenance.task
@@ -80,12 +81,12 @@ class Space:
 
     @property
     def n(self) -> int:
-        """How many vectors."""
+        """The number of vectors."""
         return len(self.X)
 
     @property
     def d(self) -> int:
-        """How many dimensions."""
+        """The number of dimensions."""
         return int(self.X.shape[1])
 
     def __repr__(self) -> str:
@@ -93,17 +94,17 @@ class Space:
 
     @property
     def label_names(self) -> NDArray[np.str_]:
-        """(n,) each row's label by name, as scikit-learn takes it."""
+        """(n,) the name of each row's label, usable as y in scikit-learn."""
         return np.asarray(self.labels, dtype=np.str_)[self.y]
 
     @classmethod
     def from_arrays(cls, X: ArrayLike, y: ArrayLike, *, words: ArrayLike | None = None, **provenance: Any) -> Space:
-        """A checked space from a user's own arrays; y holds label names or numbers, one for each row of X.
+        """A space from your own arrays, which are checked; y holds a label name or number for each row of X.
 
-        words: (n,) what is behind each row, if that is known.
+        words: (n,) the text of each row, if known. provenance: fields of `Provenance`.
         """
         vectors = _vectors(X)
-        names = names_of(y)
+        names = as_label_names(y)
         if len(names) != len(vectors):
             raise InputError(
                 f"X has {len(vectors)} rows and y has {len(names)} labels; expected one label for each row"
@@ -114,21 +115,21 @@ class Space:
             raise InputError(
                 f"provenance {', '.join(unknown)} is unknown; see closerlook.representations.space.Provenance"
             )
-        known = None if words is None else words_of(words, len(vectors))
-        return cls(vectors, codes.astype(np.int32), tuple(map(str, labels)), Provenance(**provenance), known)
+        texts = None if words is None else as_words(words, len(vectors))
+        return cls(vectors, codes.astype(np.int32), tuple(map(str, labels)), Provenance(**provenance), texts)
 
     def save(self, path: str | Path) -> Path:
-        """The file or folder written: `.npz`, `.safetensors`, or a folder as the released DirectProbe reads it."""
+        """Write the space to a `.npz` or `.safetensors` file, or to a text folder of the released DirectProbe code."""
         from closerlook.representations import files
 
-        return files.save(self, Path(path))
+        return files.save_space(self, Path(path))
 
     @classmethod
     def load(cls, path: str | Path, *, split: str = "train", layer: int | None = None) -> Space:
-        """The space in a file or DirectProbe folder; `split` and `layer` choose among those a folder holds."""
+        """The space in a file or DirectProbe folder; `split` and `layer` choose among the spaces of a folder."""
         from closerlook.representations import files
 
-        return files.load(Path(path), split, layer)
+        return files.load_space(Path(path), split, layer)
 
 
 def _vectors(X: ArrayLike) -> NDArray[np.float32]:
@@ -147,11 +148,11 @@ def _vectors(X: ArrayLike) -> NDArray[np.float32]:
     return vectors
 
 
-def words_of(words: ArrayLike, n: int, name: str = "words") -> tuple[str, ...]:
-    """(n,) the word behind each of n rows."""
+def as_words(words: ArrayLike, n: int, name: str = "words") -> tuple[str, ...]:
+    """(n,) the texts of n rows, checked; name: what error messages call the array."""
     array = np.asarray(words)
     if array.ndim != 1 or (array.dtype.kind not in "US" and not all(isinstance(word, str) for word in array.tolist())):
-        raise InputError(f"{name} has shape {array.shape} and holds {array.dtype}; expected (n,) strings, one a row")
+        raise InputError(f"{name} has shape {array.shape} and holds {array.dtype}; expected (n,) strings, one per row")
     _check_words(len(array), n, name)
     try:
         return tuple(np.char.decode(array, "utf-8").tolist() if array.dtype.kind == "S" else array.tolist())
@@ -159,13 +160,13 @@ def words_of(words: ArrayLike, n: int, name: str = "words") -> tuple[str, ...]:
         raise InputError(f"{name} holds bytes that are not UTF-8 ({error.reason}); expected strings") from None
 
 
-def _check_words(found: int, n: int, name: str) -> None:
-    if found != n:
-        raise InputError(f"{name} has {found} entries; expected {n}, one for each row")
+def _check_words(count: int, n: int, name: str) -> None:
+    if count != n:
+        raise InputError(f"{name} has {count} entries; expected {n}, one for each row")
 
 
-def names_of(y: ArrayLike) -> NDArray[np.str_]:
-    """(n,) labels by name; whole numbers become the words for them."""
+def as_label_names(y: ArrayLike) -> NDArray[np.str_]:
+    """(n,) label names; whole numbers are converted to strings."""
     array = np.asarray(y)
     if array.ndim != 1:
         raise InputError(f"y has shape {array.shape}; expected (n,), one label for each row of X")

@@ -1,8 +1,8 @@
-"""A content-addressed store of spaces on disk: memory-mapped, checked on every read, safe for many processes at once.
+"""A store of spaces on disk, addressed by content: memory-mapped, verified on every read, safe for many processes.
 
-spaces/ab/ab….safetensors   one space; its name is the hash of what it was made from
-facts/ab/ab….json           what is known of an encoder, so that it need not be loaded to find its spaces
-work/NAME/                  an extraction under way, or one that was interrupted and can go on
+spaces/ab/ab….safetensors   one space; its name is the hash of everything that determines its vectors and labels
+facts/ab/ab….json           the `EncoderInfo` of an encoder, so that its spaces are found without loading it
+work/NAME/                  an extraction that is running, or was interrupted and can continue
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import filelock
 import platformdirs
@@ -26,25 +25,25 @@ import platformdirs
 from closerlook.encoders.source import EncoderInfo
 from closerlook.errors import InputError, WorkError
 from closerlook.representations.atomic import PART, atomic_write
-from closerlook.representations.draft import Draft
-from closerlook.representations.files import TornFileError, open_mapped, read_header
+from closerlook.representations.files import DamagedFileError, load_mapped, read_header
 from closerlook.representations.space import Provenance, Space
+from closerlook.representations.writer import SpaceWriter
 
 FORMAT = 1
-"""Goes into every key: raise it when the same request would give other vectors or another layout."""
+"""Part of every key; increase it when the same request would give different vectors or a different file layout."""
 
 ABANDONED = 24 * 3600.0
-"""Seconds after which work that nobody holds is swept away by `gc`."""
+"""`gc` removes unfinished work that no process has locked after this many seconds."""
 
 UNREADABLE = "cannot be read"
-"""How `verify` begins what it says of a file that it could not look into."""
+"""How the message of `verify` begins for a file that could not be opened."""
 
 log = logging.getLogger("closerlook")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One space in the store: its file, how large it is, and when it was last used (seconds since 1970)."""
+    """One space in the store: its file, its size in bytes, and when it was last used (seconds since 1970)."""
 
     key: str
     path: Path
@@ -56,8 +55,8 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Swept:
-    """A file or folder that `gc` removed, or would, and why."""
+class Removal:
+    """A file or folder that `gc` removes, and why."""
 
     path: Path
     size: int
@@ -65,7 +64,7 @@ class Swept:
 
 
 class Store:
-    """The store in `root`: the argument, else CLOSERLOOK_STORE, else the user's cache folder."""
+    """The store in the folder `root`; by default CLOSERLOOK_STORE, else the user's cache folder."""
 
     def __init__(self, root: str | Path | None = None) -> None:
         chosen = root or os.environ.get("CLOSERLOOK_STORE") or platformdirs.user_cache_path("closerlook")
@@ -74,39 +73,40 @@ class Store:
             raise InputError(f"store {self.root} is a file; expected a folder (--store or CLOSERLOOK_STORE)")
 
     def get(self, key: str) -> Space | None:
-        """The space under that key, memory-mapped and checked; None if there is none or it is damaged."""
+        """The space with that key, memory-mapped and verified; None if it is missing or damaged."""
         path = self._path("spaces", key, ".safetensors")
         try:
-            space = _checked(path)
+            space = _load_verified(path)
         except FileNotFoundError:
             return None
-        except TornFileError as error:
+        except DamagedFileError as error:
             log.warning("%s; it will be computed again", str(error).split(";")[0])
             return None
         except OSError as error:
             raise WorkError(f"{path} is in the store but cannot be read: {error.strerror or error}") from None
-        with suppress(OSError):  # a store that one may only read
+        with suppress(OSError):  # the store may be read-only
             os.utime(path)
         return space
 
-    def info(self, key: str) -> EncoderInfo | None:
-        """What was remembered of an encoder, None if nothing or if the note is damaged."""
+    def load_info(self, key: str) -> EncoderInfo | None:
+        """The saved info of an encoder; None if it is missing or damaged."""
         try:
-            note = json.loads(self._path("facts", key, ".json").read_bytes())
-            return EncoderInfo(**note["facts"]) if note["checksum"] == content_key(note["facts"]) else None
+            saved = json.loads(self._path("facts", key, ".json").read_bytes())
+            return EncoderInfo(**saved["facts"]) if saved["checksum"] == content_key(saved["facts"]) else None
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
-    def remember(self, key: str, info: EncoderInfo) -> None:
-        """Facts kept under that key, if the store may be written to."""
+    def save_info(self, key: str, info: EncoderInfo) -> None:
+        """Save the info of an encoder under that key; does nothing if the store is read-only."""
         with suppress(WorkError), atomic_write(self._path("facts", key, ".json")) as stream:
             stream.write(json.dumps({"facts": asdict(info), "checksum": content_key(asdict(info))}).encode())
 
     @contextmanager
     def workspace(self, name: str) -> Iterator[Path]:
-        """A folder to work in, removed when the block ends well; what a killed process leaves there, the next finds.
+        """A folder for unfinished files, removed if the block ends without an error.
 
-        Where another process is at the same work, a private folder is given instead: both do it, neither waits.
+        If the process is killed, the next one finds its files there. If another process works in this folder already,
+        a separate folder is created: both processes do the work, and neither waits.
         """
         folder = self.root / "work" / name
         try:
@@ -130,71 +130,71 @@ class Store:
         finally:
             lock.release()
 
-    def commit(self, draft: Draft) -> None:
-        """The finished draft put under its key, in one step."""
-        final = self._path("spaces", draft.key, ".safetensors")
+    def commit(self, writer: SpaceWriter) -> None:
+        """Finish the space file and move it to its place in the store, in one step."""
+        final = self._path("spaces", writer.key, ".safetensors")
         try:
             final.parent.mkdir(parents=True, exist_ok=True)
-            draft.seal()
-            os.replace(draft.path, final)
+            writer.finish()
+            os.replace(writer.path, final)
         except OSError as error:
             raise self._unwritable(error) from None
 
     def entries(self) -> Iterator[Entry]:
-        """Every space in the store, by its header alone; damaged ones are left to `verify`."""
+        """Every space in the store, read from its header only; damaged files are skipped (see `verify`)."""
         for path in self._files():
             try:
                 _, parts = read_header(path)
                 n, d = parts["X"]["shape"]
                 provenance = Provenance.from_dict(json.loads(parts["__metadata__"]["provenance"]))
                 stat = path.stat()
-            except (TornFileError, KeyError, ValueError, TypeError, OSError):
+            except (DamagedFileError, KeyError, ValueError, TypeError, OSError):
                 continue
             yield Entry(path.stem, path, stat.st_size, stat.st_mtime, n, d, provenance)
 
     def verify(self) -> Iterator[tuple[Path, str | None]]:
-        """Every file in the store, read whole, and what is wrong with it (None: nothing)."""
+        """Every file in the store with the problem found in it, None for a good file; each file is read completely."""
         for path in self._files():
             try:
-                _checked(path)
+                _load_verified(path)
                 yield path, None
             except FileNotFoundError:
-                continue  # swept by somebody else meanwhile
-            except TornFileError as error:
+                continue  # removed by another process in the meantime
+            except DamagedFileError as error:
                 yield path, str(error).removeprefix(f"{path} ").split(";")[0]
             except OSError as error:
                 yield path, f"{UNREADABLE}: {error.strerror or error}"
 
     def gc(
         self, *, unused_days: float | None = None, max_bytes: int | None = None, dry_run: bool = False
-    ) -> list[Swept]:
-        """What was swept: damaged files, abandoned work, and spaces long unused or over the size, oldest first.
+    ) -> list[Removal]:
+        """Remove damaged files, abandoned work, and the oldest spaces: those unused for long, or beyond `max_bytes`.
 
-        A file that cannot be read is not known to be damaged, and stays.
+        Returns what was removed, or with `dry_run` what would be. A file that cannot be opened stays: it may be intact.
         """
         damaged = [(path, problem) for path, problem in self.verify() if problem and not problem.startswith(UNREADABLE)]
-        swept = [Swept(path, path.stat().st_size if path.exists() else 0, problem) for path, problem in damaged]
-        kept = sorted(self.entries(), key=lambda entry: entry.used)
-        kept = [entry for entry in kept if entry.path not in {item.path for item in swept}]
-        total = sum(entry.size for entry in kept)
-        for entry in kept:
+        removals = [Removal(path, path.stat().st_size if path.exists() else 0, problem) for path, problem in damaged]
+        intact = sorted(self.entries(), key=lambda entry: entry.used)
+        intact = [entry for entry in intact if entry.path not in {removal.path for removal in removals}]
+        total = sum(entry.size for entry in intact)
+        for entry in intact:
             days = (time.time() - entry.used) / 86400
             if unused_days is not None and days > unused_days:
-                swept.append(Swept(entry.path, entry.size, f"unused for {days:.0f} days"))
+                removals.append(Removal(entry.path, entry.size, f"unused for {days:.0f} days"))
                 total -= entry.size
             elif max_bytes is not None and total > max_bytes:
-                swept.append(Swept(entry.path, entry.size, "the store is over its size"))
+                removals.append(Removal(entry.path, entry.size, "the store exceeds its size limit"))
                 total -= entry.size
         if not dry_run:
-            for item in swept:
-                item.path.unlink(missing_ok=True)
-        return swept + list(self._sweep_work(dry_run))
+            for removal in removals:
+                removal.path.unlink(missing_ok=True)
+        return removals + list(self._remove_abandoned(dry_run))
 
-    def _sweep_work(self, dry_run: bool) -> Iterator[Swept]:
-        """Work and files under way that no living process holds, a day after they were last touched."""
+    def _remove_abandoned(self, dry_run: bool) -> Iterator[Removal]:
+        """Remove unfinished work that no process has locked and that was not changed for `ABANDONED` seconds."""
         reason = "left behind by an interrupted run"
         for part in [path for path in self.root.rglob(f".*{PART}") if _age(path) > ABANDONED]:
-            yield Swept(part, part.stat().st_size, reason)
+            yield Removal(part, part.stat().st_size, reason)
             if not dry_run:
                 part.unlink(missing_ok=True)
         for lock_file in (self.root / "work").glob("*.lock"):
@@ -203,7 +203,7 @@ class Store:
                 continue
             with suppress(filelock.Timeout), filelock.FileLock(lock_file, timeout=0):
                 if folder.exists():
-                    yield Swept(
+                    yield Removal(
                         folder, sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()), reason
                     )
                 if not dry_run:
@@ -220,24 +220,29 @@ class Store:
         return self.root / kind / key[:2] / f"{key}{suffix}"
 
 
-def _checked(path: Path) -> Space:
-    """The space in a file of the store, found to be what was written there under that name."""
-    space, meta = open_mapped(path)
+def _load_verified(path: Path) -> Space:
+    """The space in a file of the store; raises if its content does not match its checksum or its name."""
+    space, meta = load_mapped(path)
     if meta.get("key") != path.stem:
-        raise TornFileError(f"{path} holds another space than its name says")
+        raise DamagedFileError(f"{path} holds a different space than its name says")
     return space
 
 
+def open_store(store: Store | str | Path | None) -> Store:
+    """The store itself, or the store in that folder."""
+    return store if isinstance(store, Store) else Store(store)
+
+
 def _age(*paths: Path) -> float:
-    """Seconds since any of them was last touched; those that are gone do not count."""
-    touched = 0.0
+    """Seconds since the latest change of any of these paths; missing paths are ignored."""
+    changed = 0.0
     for path in paths:
         with suppress(OSError):
-            touched = max(touched, path.stat().st_mtime)
-    return time.time() - touched
+            changed = max(changed, path.stat().st_mtime)
+    return time.time() - changed
 
 
-def content_key(content: dict[str, Any]) -> str:
-    """Hex digest of a JSON-able description: the same wherever and whenever it is made."""
+def content_key(content: Mapping[str, object]) -> str:
+    """Hex digest of a description in plain JSON values; the same on every machine."""
     text = json.dumps({"format": FORMAT, **content}, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

@@ -8,7 +8,7 @@ from closerlook.errors import InputError
 from closerlook.study.kinds import MEASURES
 from closerlook.study.measure import Archive, Measure, Rows
 
-__all__ = ["COMPARISONS", "MEASURES", "Archive", "Measure", "Rows", "find", "measure", "split_name"]
+__all__ = ["COMPARISONS", "MEASURES", "Archive", "Measure", "Rows", "find", "markdown_table", "measure", "split_name"]
 
 COMPARISONS = re.compile(r"(?P<name>\w+?)_(?P<comparison>train_\w+|original|seed|random|encoder)")
 """The name in the table of a measure that compares two spaces: the measure's own name, then what was compared."""
@@ -43,3 +43,15 @@ def measure(name: str) -> Measure:
     if known is None:
         raise InputError(f"measure {name!r} is unknown; expected one of closerlook.study.registry.MEASURES")
     return known
+
+
+def markdown_table() -> str:
+    """All measures as a Markdown table; docs/study.md contains it.
+
+    `python -c "from closerlook.study.registry import markdown_table; print(markdown_table())"` prints it.
+    """
+    lines = ["| measure | title | meaning |", "|---|---|---|"]
+    for entry in MEASURES.values():
+        compared = "_…" if entry.compares and not entry.training_only else ""
+        lines.append(f"| `{entry.name}{compared}` | {entry.title} | {entry.meaning} |")
+    return "\n".join(lines) + "\n"

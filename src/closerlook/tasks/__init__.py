@@ -1,4 +1,4 @@
-"""What is asked of a space: tasks, their readers and the catalogue."""
+"""Labelling tasks: texts with labelled examples, from the catalogue, your own files or the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ HUB = "hf:"
 
 
 def load_task(task: str, data: str | Path | None = None, **options: Any) -> Task:
-    """The task of that name in the catalogue, in that file or folder, or `hf:ID[:CONFIG][@REVISION]` in `datasets`.
+    """The task of that name: from the catalogue, a file, a folder, or a hub dataset `hf:ID[:CONFIG][@REVISION]`.
 
-    data: the folder with the catalogue's corpora, else CLOSERLOOK_DATA. options: of `read_task`, or of `read_hub`; they
-    may also stand in the name, as in `reviews.csv?text=review&label=stars`.
+    data: the folder with the corpora of the catalogue; by default CLOSERLOOK_DATA.
+    options: those of `read_task` for files, of `load_hub_task` for datasets. They may also be part of the name, as in
+    `reviews.csv?text=review&label=stars`.
 
     >>> load_task("toy-pos").unit
     'token'
@@ -25,13 +26,11 @@ def load_task(task: str, data: str | Path | None = None, **options: Any) -> Task
     from closerlook.tasks.catalogue import CATALOGUE, find_task, load_catalogue_task
     from closerlook.tasks.readers import FORMATS, read_task
 
-    task, named = split_options(task)
-    given = named | {key: value for key, value in options.items() if value not in {None, False}}
+    task, in_name = split_options(task)
+    given: dict[str, Any] = in_name | {key: value for key, value in options.items() if value not in {None, False}}
     if task in CATALOGUE:
         if given:
-            raise InputError(
-                f"{', '.join(given)} given with task {task}, which fixes how it is read; give a file instead"
-            )
+            raise InputError(f"{', '.join(given)} given with task {task}, whose options are fixed; give a file instead")
         return load_catalogue_task(task, data)
     if task.startswith(HUB):
         return _load_hub(task, given)
@@ -43,11 +42,13 @@ def load_task(task: str, data: str | Path | None = None, **options: Any) -> Task
 
 
 OPTIONS = ("name", "format", "label", "words", "text", "unit", "split_column", "empty_nodes")
-"""What may follow a file's name after a question mark."""
+"""The options that may follow a file's name after a question mark."""
 
 
-def split_options(task: str) -> tuple[str, dict[str, Any]]:
-    """A task's file, and the options of reading it that follow a question mark; a file of that very name goes before.
+def split_options(task: str) -> tuple[str, dict[str, str | bool]]:
+    """The name of a task's file, and the options that follow it after a question mark.
+
+    If a file with the whole name exists, question mark included, there are no options.
 
     >>> split_options("reviews.csv?text=review&label=stars")
     ('reviews.csv', {'text': 'review', 'label': 'stars'})
@@ -60,7 +61,7 @@ def split_options(task: str) -> tuple[str, dict[str, Any]]:
     if not mark or os.path.exists(Path(task).expanduser()):
         return task, {}
     try:
-        given: dict[str, Any] = dict(parse_qsl(written, strict_parsing=True))
+        given: dict[str, str | bool] = dict(parse_qsl(written, strict_parsing=True))
     except ValueError:
         raise InputError(
             f"task {task!r}: {written!r} follows the question mark; expected text=COLUMN&label=COLUMN"
@@ -69,13 +70,13 @@ def split_options(task: str) -> tuple[str, dict[str, Any]]:
     if unknown:
         raise InputError(f"task {task!r}: {', '.join(unknown)} is unknown; expected some of {', '.join(OPTIONS)}")
     if "empty_nodes" in given:
-        given["empty_nodes"] = given["empty_nodes"].lower() in {"1", "true", "yes"}
+        given["empty_nodes"] = str(given["empty_nodes"]).lower() in {"1", "true", "yes"}
     return file, given
 
 
 def _load_hub(name: str, options: dict[str, Any]) -> Task:
     from closerlook.errors import InputError
-    from closerlook.tasks.readers.hub import read_hub
+    from closerlook.tasks.readers.hub import load_hub_task
 
     unknown = sorted(set(options) - {"words", "text", "label"})
     if unknown:
@@ -84,4 +85,4 @@ def _load_hub(name: str, options: dict[str, Any]) -> Task:
     dataset, _, config = rest.partition(":")
     if not dataset:
         raise InputError(f"task {name!r} names no dataset; expected hf:ID or hf:FOLDER")
-    return read_hub(dataset, config=config or None, revision=revision or None, **options)
+    return load_hub_task(dataset, config=config or None, revision=revision or None, **options)

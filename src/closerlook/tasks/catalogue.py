@@ -1,4 +1,4 @@
-"""The tasks known by name: where the data of each comes from, how it is read, and what must come out."""
+"""The catalogue of named tasks: the corpus of each, how it is read, and the expected number of examples and labels."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ DATA = "CLOSERLOOK_DATA"
 
 @dataclass(frozen=True)
 class Remote:
-    """A file of a corpus's official source, and how what arrives is known to be right.
+    """A file at a corpus's official source, and how a download of it is verified.
 
-    targets: where it goes, relative to the data folder; one place, or two where the file is cut.
-    digests: 'algorithm:hex' of the file; any of them will do.
-    content: label option -> hash of the split read with it, for a file whose digest nobody published.
-    cut: the number of sentences (each ends with a blank line) that go to the first of two targets.
+    targets: where the file is written, relative to the data folder; two paths if the file is cut in two.
+    digests: accepted digests of the file, as 'algorithm:hex'.
+    content: for a file without a published digest: label option -> hash of the split read with that option.
+    cut: how many sentences (each ends with a blank line) go to the first of two targets.
     """
 
     url: str
@@ -35,7 +35,7 @@ class Remote:
 
 @dataclass(frozen=True)
 class Corpus:
-    """A published corpus: files are the alternatives for each split, relative to the data folder."""
+    """A published corpus; files: for each split the accepted paths, relative to the data folder."""
 
     name: str
     url: str
@@ -43,12 +43,12 @@ class Corpus:
     citation: str
     files: Mapping[str, tuple[str, ...]]
     remotes: tuple[Remote, ...] = ()
-    embedded: bool = False  # files are part of the package, not of a data folder
+    embedded: bool = False  # the files are part of this package
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A task known by name; labels, train and test are the counts that must come out, None where any will do."""
+    """A named task; labels, train and test are the expected counts, None if they are not checked."""
 
     name: str
     unit: Unit
@@ -119,7 +119,7 @@ _PARTUT = Corpus(
     ),
 )
 
-# Train and test only, as in the paper: dev holds a role that train lacks (InsteadOf), the 47th.
+# Train and test only, as in the paper: dev has a 47th role (InsteadOf) that train lacks.
 _STREUSLE = Corpus(
     name="STREUSLE 4.2",
     url="https://github.com/nert-nlp/streusle",
@@ -200,7 +200,7 @@ _TOY = Corpus(
 )
 
 _UPOS, _DEPREL = Options(label="upos"), Options(label="deprel")
-# The paper's POS counts come out only with PUD's 7 empty nodes kept as words.
+# The paper's POS counts include PUD's 7 empty nodes as words.
 _UPOS_EMPTY = Options(label="upos", empty_nodes=True)
 
 CATALOGUE: dict[str, Entry] = {
@@ -221,11 +221,11 @@ CATALOGUE: dict[str, Entry] = {
         Entry("toy-question", "sentence", "type of question", _TOY, Options(label="comment:question"), 20, 381, 86),
     )
 }
-"""The entries by name; counts of the first five are those of the paper."""
+"""The entries by name; the counts of the first five are those of the paper."""
 
 
 def list_tasks() -> tuple[Entry, ...]:
-    """Every task known by name.
+    """All tasks of the catalogue.
 
     >>> [entry.name for entry in list_tasks()][:5]
     ['pos', 'dep', 'ps-role', 'ps-fxn', 'trec-50']
@@ -245,9 +245,9 @@ def find_task(name: str) -> Entry:
 
 
 def load_catalogue_task(name: str, data: str | Path | None = None) -> Task:
-    """The task of that name, read from the data folder (else from `CLOSERLOOK_DATA`), its counts checked.
+    """The task of that name, read from the data folder (by default `CLOSERLOOK_DATA`), with its counts checked.
 
-    Built-in tasks need no folder; files of other tasks are read with `read_task`.
+    Built-in tasks need no data folder. Use `read_task` for your own files.
     """
     entry = find_task(name)
     files = {split: _file_of(entry, split, data) for split in entry.corpus.files}
@@ -265,11 +265,11 @@ def is_present(entry: Entry, data: str | Path | None = None) -> bool:
 
 
 def data_folder(entry: Entry, data: str | Path | None = None) -> Path | None:
-    """The folder that the entry's files are relative to, or None where nothing says."""
+    """The folder to which the entry's files are relative; None if no data folder is set."""
     if entry.corpus.embedded:
         return Path(__file__).parent / "embedded"
-    given = data or os.environ.get(DATA)
-    return Path(given) if given else None
+    folder = data or os.environ.get(DATA)
+    return Path(folder) if folder else None
 
 
 def _file_of(entry: Entry, split: str, data: str | Path | None) -> Path:
@@ -284,9 +284,9 @@ def _file_of(entry: Entry, split: str, data: str | Path | None) -> Path:
 
 
 def _check_counts(entry: Entry, task: Task, folder: Path) -> None:
-    found = {"labels": len(task.labels), "train": len(task.split("train")), "test": len(task.split("test"))}
+    counts = {"labels": len(task.labels), "train": len(task.split("train")), "test": len(task.split("test"))}
     expected = {"labels": entry.labels, "train": entry.train, "test": entry.test}
-    differing = [name for name, count in expected.items() if count not in {None, found[name]}]
+    differing = [name for name, count in expected.items() if count not in {None, counts[name]}]
     if differing:
-        counts = ", ".join(f"{name} {found[name]} (expected {expected[name]})" for name in differing)
-        raise InputError(f"task {entry.name}: {counts}; {folder} holds another release than {entry.corpus.name}")
+        listed = ", ".join(f"{name} {counts[name]} (expected {expected[name]})" for name in differing)
+        raise InputError(f"task {entry.name}: {listed}; {folder} holds a different release than {entry.corpus.name}")

@@ -1,4 +1,4 @@
-"""Corpora from their official sources, each file checked before it takes its place."""
+"""Download corpora from their official sources; each file is verified before it is put in its place."""
 
 from __future__ import annotations
 
@@ -16,38 +16,41 @@ from closerlook.errors import CloserLookError, WorkError
 from closerlook.tasks.catalogue import Entry, Remote
 from closerlook.tasks.readers import Options, read_files
 
-TIMEOUT = 30.0  # seconds without a byte
+TIMEOUT = 30.0  # seconds to wait for the next bytes
 CHUNK = 1 << 16
 
 Progress = Callable[[str, int, int | None], None]
-"""Called with the address, the bytes so far, and the bytes in all where the server says."""
+"""A function that is called with the address, the bytes received, and the total if the server states it."""
 
 
-def get(entry: Entry, data: str | Path, *, mirror: str | None = None, progress: Progress | None = None) -> list[Path]:
-    """The entry's files in the data folder, fetched where they are missing or wrong; none for a built-in task.
+def download_corpus(
+    entry: Entry, data: str | Path, *, mirror: str | None = None, progress: Progress | None = None
+) -> list[Path]:
+    """The paths of the entry's files in the data folder; files that are missing or wrong are downloaded first.
 
-    mirror: an address that serves the paths of the official sources, say 'http://mirror.example'.
+    The list is empty for a built-in task. mirror: a server with the same paths as the official sources, such as
+    'http://mirror.example'.
     """
     folder = Path(data)
     paths: list[Path] = []
     for remote in entry.corpus.remotes:
-        paths += _kept(entry, remote, folder) or _fetched(remote, folder, mirror, progress)
+        paths += _present_files(entry, remote, folder) or _download(remote, folder, mirror, progress)
     return paths
 
 
-def _kept(entry: Entry, remote: Remote, folder: Path) -> list[Path]:
-    """The files already there, if they are right: the remote's targets, or others with the content it is known by."""
+def _present_files(entry: Entry, remote: Remote, folder: Path) -> list[Path]:
+    """The correct files that are in the folder already: the remote's targets, or others of equal content."""
     candidates = [remote.targets]
     if remote.content:
         candidates += [(f,) for files in entry.corpus.files.values() if set(files) & set(remote.targets) for f in files]
     for files in candidates:
         paths = [folder / file for file in files]
-        if all(map(os.path.isfile, paths)) and _are_right(remote, paths):
+        if all(map(os.path.isfile, paths)) and _are_correct(remote, paths):
             return paths
     return []
 
 
-def _are_right(remote: Remote, paths: Sequence[Path]) -> bool:
+def _are_correct(remote: Remote, paths: Sequence[Path]) -> bool:
     try:
         parts = [path.read_bytes() for path in paths]
         body = b"".join(parts)
@@ -58,37 +61,37 @@ def _are_right(remote: Remote, paths: Sequence[Path]) -> bool:
     return _cut(body, remote.cut) == parts
 
 
-def _fetched(remote: Remote, folder: Path, mirror: str | None, progress: Progress | None) -> list[Path]:
-    """The remote's targets, written beside their places and moved there once every check has passed."""
+def _download(remote: Remote, folder: Path, mirror: str | None, progress: Progress | None) -> list[Path]:
+    """The remote's targets, downloaded to a temporary folder and moved to their places once all checks have passed."""
     url = remote.url if mirror is None else mirror.rstrip("/") + urlsplit(remote.url).path
     targets = [folder / target for target in remote.targets]
     try:
-        body = _fetch(url, progress)
+        body = _download_bytes(url, progress)
         _check_digest(remote, body)
-        home = targets[0].parent
-        home.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=home, prefix=".download-") as fresh:
-            news = [Path(fresh) / target.name for target in targets]
-            for new, part in zip(news, _cut(body, remote.cut), strict=True):
-                new.write_bytes(part)
-            _check_content(remote, news[0])
-            for new, target in zip(news, targets, strict=True):
-                os.replace(new, target)
+        parent = targets[0].parent
+        parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=parent, prefix=".download-") as temporary:
+            parts = [Path(temporary) / target.name for target in targets]
+            for part, content in zip(parts, _cut(body, remote.cut), strict=True):
+                part.write_bytes(content)
+            _check_content(remote, parts[0])
+            for part, target in zip(parts, targets, strict=True):
+                os.replace(part, target)
     except (OSError, HTTPException, ValueError, CloserLookError) as error:
-        places = " and ".join(map(str, targets))
+        paths = " and ".join(map(str, targets))
         cut = f", cut after {remote.cut} sentences" if remote.cut else ""
-        raise WorkError(f"{url}: {error}; to do it by hand, place {remote.url} at {places}{cut}") from None
+        raise WorkError(f"{url}: {error}; to download by hand, save {remote.url} as {paths}{cut}") from None
     return targets
 
 
-def _fetch(url: str, progress: Progress | None) -> bytes:
+def _download_bytes(url: str, progress: Progress | None) -> bytes:
     if urlsplit(url).scheme not in {"http", "https"}:
         raise WorkError("not an http or https address")
     body = bytearray()
     try:
         response = urllib.request.urlopen(url, timeout=TIMEOUT)  # noqa: S310 - the scheme is checked above
     except HTTPError as refused:
-        with refused:  # it holds the connection
+        with refused:  # closes the connection
             raise WorkError(f"the server answers {refused.code} {refused.reason}") from None
     with response:
         expected: int | None = response.length
@@ -107,20 +110,20 @@ def _check_digest(remote: Remote, body: bytes) -> None:
         if hashlib.new(algorithm, body, usedforsecurity=False).hexdigest() == expected:
             return
     if remote.digests:
-        found = f"sha256:{hashlib.sha256(body).hexdigest()}"
-        raise WorkError(f"{found} arrived; expected {remote.digests[0]}: the source may have released a newer file")
+        digest = f"sha256:{hashlib.sha256(body).hexdigest()}"
+        raise WorkError(f"{digest} arrived; expected {remote.digests[0]}: the source may have released a newer file")
 
 
 def _check_content(remote: Remote, path: Path) -> None:
     for label, expected in remote.content.items():
         task = read_files({"train": path}, name=path.stem, options=Options(label=label))
-        found = task.split_hash(task.split("train"))
-        if found != expected:
-            raise WorkError(f"{label} content {found} arrived; expected {expected}: the source may have changed")
+        content = task.split_hash(task.split("train"))
+        if content != expected:
+            raise WorkError(f"{label} content {content} arrived; expected {expected}: the source may have changed")
 
 
 def _cut(body: bytes, sentences: int | None) -> list[bytes]:
-    """The body, or its first sentences (each ends with a blank line) and the rest."""
+    """The body in one piece, or cut in two after that many sentences (each ends with a blank line)."""
     if sentences is None:
         return [body]
     pieces = body.split(b"\n\n", sentences)

@@ -1,4 +1,4 @@
-"""What is asked: a Task is texts, targets in them, and a label for each target."""
+"""Task: a labelling task, that is texts with labelled examples (words, pairs, spans or sentences), in splits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,26 +22,39 @@ POSITIONS: dict[Unit, tuple[str, ...]] = {
     "span": ("start", "stop"),
     "sentence": (),
 }
-"""For each unit, the columns of `Split.positions`; `stop` is one past the last word."""
+"""For each unit, the meaning of the columns of `Split.positions`; `stop` is one past the last word."""
+
+DEV_SPLITS = ("dev", "valid", "validation", "val")
+"""The usual names of the development split."""
 
 Text = str | tuple[str, ...]
-"""A text as it stands, or split into words (needed wherever targets are words)."""
+"""A plain text, or a text split into words (required for all units but sentence)."""
 
 Target = tuple[Sequence[int], str]
-"""One example while a task is being built: its positions and its label."""
+"""One example in a text: its positions (see `POSITIONS`) and its label."""
 
 Annotated = tuple[Text, Sequence[Target]]
-"""A text and the examples in it, in order; what every reader yields."""
+"""A text and its examples, in order; every reader returns these."""
+
+
+def split_order(name: str) -> tuple[int, str]:
+    """Sort key for names of splits: train, then dev (any of `DEV_SPLITS`), then test, then all others by name.
+
+    >>> sorted(["extra", "test", "validation", "train"], key=split_order)
+    ['train', 'validation', 'test', 'extra']
+    """
+    ranks = {"train": 0, **dict.fromkeys(DEV_SPLITS, 1), "test": 2}
+    return ranks.get(name.lower(), 3), name
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """The texts of one split, and its n examples as indices into them.
+    """The texts of one split of a task, and its n labelled examples.
 
-    texts: in file order, those without an example included.
-    sentence: (n,) the example's text.
-    positions: (n, p) the example's words in that text; p and meaning by unit, see `POSITIONS`.
-    y: (n,) the example's label, as an index into the task's `labels`.
+    texts: in the order of the file, including texts without an example.
+    sentence: (n,) for each example, the index of its text.
+    positions: (n, p) for each example, its words in that text; `POSITIONS` has the columns of each unit.
+    y: (n,) for each example, its label as an index into the task's `labels`.
     """
 
     name: str
@@ -60,13 +73,13 @@ class Split:
     def __repr__(self) -> str:
         return f"Split({self.name!r}, {len(self.texts)} texts, {len(self)} examples)"
 
-    def __reduce__(self) -> tuple[type[Split], tuple[Any, ...]]:
-        return Split, (self.name, self.texts, self.sentence, self.positions, self.y)  # so that a copy is read-only too
+    def __reduce__(self) -> tuple[type[Split], tuple[object, ...]]:
+        return Split, (self.name, self.texts, self.sentence, self.positions, self.y)  # makes copies read-only too
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A labelling task; two tasks are equal when their content hashes are, whatever their names.
+    """A labelling task. Two tasks are equal if their content hashes are equal, even if their names differ.
 
     >>> task = Task.build("weather", "token", {"train": [(("light", "rain"), [((0,), "ADJ"), ((1,), "NOUN")])]})
     >>> task.labels, len(task.split("train"))
@@ -80,17 +93,17 @@ class Task:
 
     @classmethod
     def build(cls, name: str, unit: Unit, splits: Mapping[str, Iterable[Annotated]]) -> Task:
-        """A checked Task from annotated texts; labels are sorted, over all splits."""
+        """A Task from annotated texts, which are checked; its labels are those of all splits, sorted."""
         if unit not in POSITIONS:
             raise InputError(f"task {name}: unit {unit!r} is unknown; expected one of {', '.join(POSITIONS)}")
         if not splits:
-            raise InputError(f"task {name}: no split was given; expected at least one, say 'train'")
-        unfit = next(
+            raise InputError(f"task {name}: no split was given; expected at least one, such as 'train'")
+        invalid = next(
             (split for split in splits if not split.strip() or set(split) & set("/\\\0") or split in {".", ".."}), None
         )
-        if unfit is not None:
-            raise InputError(f"task {name}: split name {unfit!a} arrived; expected a plain word, say 'train'")
-        checked = {split: list(_checked(f"task {name}, {split}", unit, texts)) for split, texts in splits.items()}
+        if invalid is not None:
+            raise InputError(f"task {name}: split name {invalid!a} arrived; expected a plain word, such as 'train'")
+        checked = {split: list(_check_texts(f"task {name}, {split}", unit, texts)) for split, texts in splits.items()}
         labels = tuple(sorted({label for texts in checked.values() for _, targets in texts for _, label in targets}))
         return cls(name, unit, labels, tuple(_split(s, unit, texts, labels) for s, texts in checked.items()))
 
@@ -99,19 +112,19 @@ class Task:
         for split in self.splits:
             if split.name == name:
                 return split
-        have = ", ".join(split.name for split in self.splits)
-        raise InputError(f"split {name!r} requested; task {self.name} has {have}")
+        available = ", ".join(split.name for split in self.splits)
+        raise InputError(f"split {name!r} requested; task {self.name} has {available}")
 
     @cached_property
     def content_hash(self) -> str:
-        """Hex digest of every split's content: the same on every machine, unchanged by renaming the task."""
+        """Hex digest of the content of all splits; the same on every machine, and independent of the task's name."""
         digest = hashlib.sha256()
         for split in self.splits:
             digest.update(f"{split.name}:{self.split_hash(split)}\n".encode())
         return digest.hexdigest()
 
     def split_hash(self, split: Split) -> str:
-        """Hex digest of one split's content: unit, label names, texts, positions and labels."""
+        """Hex digest of the content of one split: unit, label names, texts, positions and labels."""
         head = json.dumps([self.unit, self.labels, split.texts], ensure_ascii=True, separators=(",", ":"))
         digest = hashlib.sha256(head.encode())
         for array in (split.sentence, split.positions, split.y):
@@ -119,7 +132,7 @@ class Task:
         return digest.hexdigest()
 
     def words(self, split: Split) -> tuple[str, ...] | None:
-        """(n,) the word behind each example of a split, the span, or 'head dependent'; None for sentences.
+        """(n,) the word of each example of a split, its span, or 'head dependent'; None for sentences.
 
         >>> task = Task.build("weather", "span", {"train": [(("light", "rain", "fell"), [((0, 2), "SUBJECT")])]})
         >>> task.words(task.split("train"))
@@ -130,8 +143,8 @@ class Task:
         ranges = split.positions.tolist()
         if self.unit == "span":
             ranges = [range(start, stop) for start, stop in ranges]
-        texts = [split.texts[at] for at in split.sentence.tolist()]
-        return tuple(" ".join(text[at] for at in places) for text, places in zip(texts, ranges, strict=True))
+        texts = [split.texts[i] for i in split.sentence.tolist()]
+        return tuple(" ".join(text[i] for i in words) for text, words in zip(texts, ranges, strict=True))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Task) and self.content_hash == other.content_hash
@@ -147,7 +160,7 @@ class Task:
 def _split(name: str, unit: Unit, texts: Sequence[Annotated], labels: tuple[str, ...]) -> Split:
     code = {label: i for i, label in enumerate(labels)}
     counts = [len(targets) for _, targets in texts]
-    positions = (position for _, targets in texts for where, _ in targets for position in where)
+    positions = (position for _, targets in texts for words, _ in targets for position in words)
     return Split(
         name=name,
         texts=tuple(text for text, _ in texts),
@@ -157,8 +170,8 @@ def _split(name: str, unit: Unit, texts: Sequence[Annotated], labels: tuple[str,
     )
 
 
-def _checked(where: str, unit: Unit, texts: Iterable[Annotated]) -> Iterable[Annotated]:
-    """The annotated texts, unchanged, once each is known to be usable."""
+def _check_texts(where: str, unit: Unit, texts: Iterable[Annotated]) -> Iterable[Annotated]:
+    """The annotated texts, unchanged; raises an error at the first one that cannot be used."""
     known: set[str] = set()
     examples = 0
     for number, (text, targets) in enumerate(texts, start=1):

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from closerlook.encoders.alignment import Ints, Pool, Slots
+from closerlook.encoders.alignment import Ints, Pool, Pooling
 from closerlook.encoders.encoder import Encoder
 from closerlook.representations.targets import VECTORS_PER_EXAMPLE, locate_examples
 from closerlook.tasks.task import Split, Unit
@@ -24,7 +24,7 @@ class Batch:
     """
 
     windows: list[list[int]]
-    slots: Slots
+    slots: Pooling
 
 
 class Inputs(TypedDict):
@@ -80,7 +80,7 @@ class Examples:
             slots += int(end - start) * self.vectors_each
         window, column, slot, weight = (np.concatenate(part) for part in zip(*parts, strict=True))
         return {
-            "batch": Batch(windows, Slots(slots, window, column, slot, weight)),
+            "batch": Batch(windows, Pooling(slots, window, column, slot, weight)),
             "labels": torch.from_numpy(np.concatenate(labels).astype(np.int64)),
         }
 

@@ -40,7 +40,7 @@ def add_adapters(encoder: Encoder, rank: int) -> tuple[Encoder, PeftModel]:
         target_modules=None if encoder.model.config.model_type in DEFAULT_TARGETS else "all-linear",
     )
     adapters = peft.get_peft_model(encoder.model, config)
-    return replace(encoder, read=(fingerprint, weights_digest(encoder.model))), adapters
+    return replace(encoder, loaded_fingerprint=(fingerprint, weights_digest(encoder.model))), adapters
 
 
 def merge_adapters(adapters: PeftModel) -> PreTrainedModel:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -174,7 +175,7 @@ class TuningSettings:
     def to_dict(self) -> dict[str, object]:
         """The settings as plain values for JSON; a probed task that is a Task or a Path becomes its name."""
         values = {setting.name: getattr(self, setting.name) for setting in fields(self)}
-        return values | {"probe": _plain_probe(self.probe)}
+        return deepcopy(values | {"probe": _plain_probe(self.probe)})
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> TuningSettings:

@@ -186,7 +186,7 @@ class _SnapshotTaker(TrainerCallback):  # type: ignore[misc]  # transformers is 
             spaces = extract(
                 encoder,
                 self.training.probes,
-                split=settings.splits,
+                splits=settings.splits,
                 layers=choose_layers(layers, encoder.info.layers, encoder.name),
                 pool=settings.pool,
                 store=self.training.store,

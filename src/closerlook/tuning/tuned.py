@@ -144,7 +144,7 @@ def snapshot_spaces(
         provenance,
         run.info,
         _load_tuned_task(run, data) if task is None else task,
-        split=splits,
+        splits=splits,
         layers=run.layers(snapshot) if layers is None else layers,
         pool=run.settings.pool,
         data=data,

@@ -1,6 +1,6 @@
 /*
- * A side's points all project to the same place on w when its weights are right, which is what the refinement works on. The
- * Gram matrix of the active points, lifted by one coordinate per side, is held as R'R and updated in place.
+ * With the right weights, all active points of a side have the same projection on w; the refinement uses this. The Gram
+ * matrix of the active points, lifted by one coordinate per side, is stored as R'R and updated in place.
  */
 #include "active.h"
 
@@ -12,7 +12,7 @@
 
 static const double DELICATE = 1e-6; /* |w|^2, in units of the points' own size, below which rounding matters */
 
-/* ---- passes over the active rows, with the help of other threads where there are many ---- */
+/* ---- passes over the active rows, on several threads if there are many rows ---- */
 
 typedef struct {
     const Solver *s;
@@ -43,7 +43,7 @@ static void combine_share(void *context, int64_t task, int worker)
 static void project_active(const Solver *s, const double *vector, double *out)
 {
     int n = shares(s);
-    Pass pass = {s, vector, out, ((s->k + n - 1) / n + 3) / 4 * 4}; /* four at a time, however many share: same rounding */
+    Pass pass = {s, vector, out, ((s->k + n - 1) / n + 3) / 4 * 4}; /* always four at a time: same rounding */
     if (n == 1)
         project_share(&pass, 0, 0);
     else
@@ -61,7 +61,7 @@ static void combine_active(const Solver *s, const double *weight, double *out)
         crew_run(s->crew, combine_share, &pass, n);
 }
 
-/* ---- points that come and go ---- */
+/* ---- adding and removing points ---- */
 
 void active_row(const Solver *s, double *row, int64_t place, signed char side)
 {
@@ -81,7 +81,7 @@ int active_enter(Solver *s, int64_t place, signed char side)
     factor_forward(s->R, s->cap, k, g);
     double pivot = own - dot(g, g, k);
     if (pivot < 1e-4 * own) {
-        /* Cancellation: take the residual of the point itself, and correct the new column by it. */
+        /* Cancellation: compute the residual from the point itself, and correct the new column by it. */
         memcpy(s->t, g, sizeof(double) * k);
         factor_backward(s->R, s->cap, k, s->t);
         combine_active(s, s->t, s->point);
@@ -106,7 +106,7 @@ int active_enter(Solver *s, int64_t place, signed char side)
     return 1;
 }
 
-/* Take the point in column j out of the active set. */
+/* Remove the point in column j from the active set. */
 static void leave(Solver *s, int64_t j)
 {
     int64_t k = s->k;
@@ -132,7 +132,7 @@ static void multipliers(const Solver *s, double ra, double rb, double *la, doubl
     *lb = (rb * aa - ra * ab) / det;
 }
 
-/* x: the weights that make |w| least on the affine hulls of the two active sets */
+/* x: the weights that minimise |w| on the affine hulls of the two active sets */
 static void least(Solver *s)
 {
     double la, lb;
@@ -148,8 +148,8 @@ double active_combine(Solver *s, const double *weight)
 }
 
 /*
- * Correct weights x whose w is known until each side projects to one place, to `tolerance` of |w|^2. Rounding only matters
- * where w is small: elsewhere nothing is done.
+ * Correct weights x whose w is known until the projections of each side agree to `tolerance` of |w|^2. Rounding matters only
+ * if w is small; otherwise nothing is done.
  */
 static double refine(Solver *s, double *x, double square, double tolerance)
 {

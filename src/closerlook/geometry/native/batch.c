@@ -1,4 +1,4 @@
-/* Many pairs of hulls at once, on several threads: what Python calls. */
+/* Many pairs of hulls on several threads; called from Python. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,8 +14,8 @@ typedef struct {
     Solver **solver;
     signed char *verdict;
     double *lower, *upper, *normal, *weight;
-    double *mean;     /* of each group of several points */
-    int64_t *mean_at; /* where a group's stands */
+    double *mean;     /* mean of each group of several points */
+    int64_t *mean_at; /* index of a group's mean */
     int64_t *steps, *active, *place;
     signed char *side;
 } Batch;
@@ -49,7 +49,7 @@ static void find_mean(void *context, int64_t task, int worker)
     for (int64_t i = 0; i < n; i++) add_scaled(mean, 1.0 / (double)n, b->X + b->places[from + i] * b->d, b->d);
 }
 
-/* Pairs of groups of rows of X. The certificates (normal, and active points with their weights) are written if wanted. */
+/* Decide pairs of groups of rows of X. Certificates (normal, active points and weights) are written unless NULL. */
 void solve_pairs(const double *X, const float *single, double longest, int64_t d, const int64_t *group_start,
                  int64_t groups, const int64_t *places, const int64_t *pairs, int64_t n_pairs, double tau, double slack,
                  double gap, int64_t max_steps, int threads,

@@ -25,7 +25,7 @@ void factor_backward(const double *R, int64_t cap, int64_t k, double *t)
 void factor_drop(double *R, int64_t cap, int64_t k, int64_t j, double *y, double *z)
 {
     for (int64_t i = 0; i < k; i++) {
-        int64_t from = i > j + 1 ? i : j + 1; /* below the diagonal nothing is kept */
+        int64_t from = i > j + 1 ? i : j + 1; /* entries below the diagonal are not stored */
         memmove(R + i * cap + from - 1, R + i * cap + from, sizeof(double) * (size_t)(k - from));
     }
     for (int64_t i = j; i < k - 1; i++) {

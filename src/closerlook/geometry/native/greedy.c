@@ -1,7 +1,8 @@
 /*
- * DirectProbe's greedy. A candidate union must be shown apart from every cluster of the labels that its own label meets.
- * Most are settled without looking at points: by hyperplanes kept for each pair of labels, on which every cluster's extent
- * is known, or by spheres. Then by the hyperplane found earlier for this very pair of clusters; what is left is solved.
+ * DirectProbe's greedy merging. The union of a candidate pair must be separable from every cluster of each label that its own
+ * label overlaps. Most are settled without scanning points: by hyperplanes kept for each pair of labels, on which the extent
+ * of every cluster is known, or by spheres; then by the hyperplane stored for this pair of clusters. The solver decides the
+ * rest.
  */
 #include "greedy.h"
 
@@ -18,14 +19,14 @@
 #include "planes.h"
 
 enum {
-    CROWD = 16,    /* foes that are sorted */
-    LARGE = 24,    /* points of two clusters from which on their hyperplane is kept for their labels */
-    STATEFUL = 16, /* active points from which on a solver's state is worth keeping */
+    CROWD = 16,    /* opposing clusters that are sorted */
+    LARGE = 24,    /* two clusters with at least this many points keep their hyperplane for their labels */
+    STATEFUL = 16, /* a solver state with at least this many active points is kept */
 };
 
 /* One call of the solver. */
 typedef struct {
-    Found found; /* what is above is the solver's A */
+    Found found; /* the upper side is the solver's A */
     const State *from;
     int verdict;
     int64_t n_active, *place;
@@ -46,10 +47,10 @@ struct Greedy {
     Solver **solver;
     Planes *planes;
     Memory *memory;
-    int64_t *last_blocker; /* of each slot; -1: none */
+    int64_t *last_blocker; /* for each slot; -1: none */
     int64_t *rest, rest_n;
     int64_t *members, members_n, **foe_members;
-    int64_t news; /* where the smaller part begins among the members */
+    int64_t news; /* where the smaller part begins in the members */
     double *union_mean;
     float union_lead[LEADS], *bound;
     double union_radius;
@@ -136,7 +137,7 @@ void greedy_add_plane(Greedy *g, int64_t label, int64_t foe, const double *norma
 
 static const double *mean_of(const Greedy *g, int64_t foe) { return (foe < g->n ? g->link->mean : g->X) + foe * g->d; }
 
-/* Whether the line of the means is the normal of a hyperplane between the union and a foe. */
+/* Whether the direction between the means is the normal of a hyperplane between the union and an opposing cluster. */
 static int apart_by_means(Greedy *g, int64_t a, int64_t b, Found *f)
 {
     const double *foe_mean = mean_of(g, f->foe);
@@ -196,7 +197,7 @@ static void record_refusal(Greedy *g, int64_t a, int64_t b, const Trial *t)
     g->counts.weights += weights;
 }
 
-/* Drop from rest[from..) the clusters whose sphere is clear of the union's; in a frozen row's place stands n + its row. */
+/* Drop from rest[from..) the clusters whose sphere is disjoint from the union's; n + i is frozen row i. */
 static void filter_by_spheres(Greedy *g, int64_t from, int frozen)
 {
     const Linkage *l = g->link;
@@ -214,7 +215,7 @@ static void filter_by_spheres(Greedy *g, int64_t from, int frozen)
     g->rest_n = kept;
 }
 
-/* The foes that the cheap filters leave, in rest. */
+/* Write to rest the opposing clusters that the cheap tests do not settle. */
 static void gather_foes(Greedy *g, int64_t a, int64_t b)
 {
     Linkage *l = g->link;
@@ -241,7 +242,7 @@ static int64_t weight_of(const Greedy *g, int64_t foe, int64_t hint_a, int64_t h
     return foe < g->n ? g->link->size[foe] : 1;
 }
 
-/* Likely blockers to the front: those that blocked a part before, then the largest. */
+/* Move likely blocking clusters to the front: those that blocked a part before, then the largest. */
 static void sort_foes(Greedy *g, int64_t a, int64_t b)
 {
     int64_t hints[2];
@@ -249,7 +250,7 @@ static void sort_foes(Greedy *g, int64_t a, int64_t b)
         int64_t hint = g->last_blocker[i ? b : a];
         hints[i] = hint >= 0 && hint < g->n ? g->link->owner[hint] : hint;
     }
-    /* insertion sort of the first few places is enough: the tail's order does not matter */
+    /* sort only the first few entries: the order of the rest does not matter */
     int64_t front = g->rest_n < CROWD ? g->rest_n : CROWD;
     for (int64_t i = 0; i < front; i++) {
         int64_t best = i;
@@ -300,7 +301,7 @@ static int allowed(Greedy *g, int64_t a, int64_t b)
         for (int64_t i = 0; i < n; i++) {
             const Trial *t = &g->trial[i];
             int64_t foe = t->found.foe;
-            if (t->verdict != SEPARABLE) { /* what was tried beyond it is forgotten: as if one were tried at a time */
+            if (t->verdict != SEPARABLE) { /* discard the tests after the first failure, as if they were made one at a time */
                 g->counts.undecided += t->verdict == UNDECIDED;
                 g->last_blocker[a] = g->last_blocker[b] = foe;
                 record_refusal(g, a, b, t);

@@ -1,10 +1,10 @@
 /*
- * The nearest points of two convex hulls, by an active-set method (Wolfe 1976, with the points of the two hulls kept apart).
+ * The nearest points of two convex hulls by an active-set method (Wolfe 1976, with separate weights for the two hulls).
  *
  * Unknowns are weights on an active set of points of A and B, each side summing to 1; w is the difference of the two
- * weighted means. A step finds the weights that make |w| least on the affine hulls of the active points, goes there as far
- * as the weights stay positive, and drops the points whose weight has come to zero; then the points that w separates worst
- * come in.
+ * weighted means. A step finds the weights that minimise |w| on the affine hulls of the active points, moves towards them as
+ * far as the weights stay positive, and drops the points whose weight becomes zero. Then the points that w separates worst
+ * are added.
  */
 #include "hull.h"
 
@@ -16,7 +16,7 @@
 #include "linear.h"
 #include "price.h"
 
-enum { COMING = 3 }; /* of a shortlist, so many may come in at once: more need fewer steps, but more of them leave again */
+enum { COMING = 3 }; /* points that may enter at once: more need fewer steps, but more of them leave again */
 
 Solver *solver_new(const double *X, const float *single, double longest, int64_t d, int64_t most)
 {
@@ -49,7 +49,7 @@ void solver_free(Solver *s)
 
 void solver_share(Solver *s, Crew *crew) { s->crew = crew; }
 
-/* Start from a state, or from the two points that face each other along the line of the means. */
+/* Start from a state, or from the two points that are closest along the line of the means. */
 static int start(Solver *s, Points A, Points B, const Wanted *wanted, const State *from, Points news, int side)
 {
     double clear = wanted->tau + 2 * wanted->slack;
@@ -81,7 +81,7 @@ static int start(Solver *s, Points A, Points B, const Wanted *wanted, const Stat
     return UNDECIDED;
 }
 
-/* How far w may be from the difference of two points of the hulls, as the weights do not sum to 1 exactly. */
+/* A bound of the error of w that comes from weights that do not sum to exactly 1. */
 static double astray(const Solver *s)
 {
     double sum_a = 0, sum_b = 0;
@@ -89,7 +89,7 @@ static double astray(const Solver *s)
     return 2 * s->longest * (fabs(sum_a - 1) + fabs(sum_b - 1));
 }
 
-/* Where the active points of a side lie on w: with the right weights all at one place, so one of them tells. */
+/* The projection of a side's active points on w: with the right weights it is the same for all, so one is enough. */
 static double level_of(const Solver *s, signed char side)
 {
     int64_t heaviest = -1;
@@ -98,7 +98,7 @@ static double level_of(const Solver *s, signed char side)
     return dot(s->X + s->place[heaviest] * s->d, s->w, s->d);
 }
 
-/* Take in the points of a side that lie worst, none far better than the worst of all; how many came. */
+/* Add the points of a side with the worst projections, none far better than the worst; returns their number. */
 static int take_in(Solver *s, const int64_t *list, Prices *p, signed char side, double level, double worst)
 {
     int came = 0;
@@ -125,7 +125,7 @@ int solve(Solver *s, Points A, Points B, const Wanted *wanted, const State *from
         if (s->upper + slack <= tau || length == 0) return OVERLAPPING;
         stalled = square < before * (1 - 1e-12) ? 0 : stalled + 1;
         before = fmin(before, square);
-        if (stalled == 5 && !pressed) stalled = 0, pressed = 1, fine = 1e-7; /* near the limit: look closer */
+        if (stalled == 5 && !pressed) stalled = 0, pressed = 1, fine = 1e-7; /* near the limit: refine */
         Prices a, b;
         double level_a = level_of(s, 1), level_b = -level_of(s, -1);
         price_list(s, s->list_a, s->n_list_a, 1, &a);

@@ -19,18 +19,18 @@ typedef struct {
 typedef struct {
     double tau;       /* hulls nearer than this overlap */
     double slack;     /* bound on the rounding error of a projection on a unit vector */
-    double gap;       /* 0: decide only; else go on until the distance is known to this relative gap */
+    double gap;       /* relative gap to which the distance is computed; 0: stop at the first proof */
     int64_t max_steps;
 } Wanted;
 
 typedef struct Solver Solver;
 
-/* single: X in single precision, for looking at many points; longest: of the rows of X; most: points that two sets have. */
+/* single: X in single precision, to scan many points; longest: the length of the longest row; most: points in two sets. */
 Solver *solver_new(const double *X, const float *single, double longest, int64_t d, int64_t most);
 void solver_free(Solver *s);
-void solver_share(Solver *s, Crew *crew); /* threads that are free to help with large sets; NULL: none */
+void solver_share(Solver *s, Crew *crew); /* threads that help with large sets; NULL: none */
 
-/* Where a solver stood after a call: a later one on larger sets goes on from there. */
+/* The state of a solver after a call; a later call on larger sets can continue from it. */
 typedef struct State State;
 
 State *solver_save(const Solver *s);
@@ -38,12 +38,12 @@ size_t state_size(const State *state);
 int64_t state_active(const State *state);
 
 /*
- * Decide two sets of points. from: NULL, or a state of A and B as they were before some points joined; these are `news`, on
+ * Decide two sets of points. from: NULL, or the state of A and B before some points were added; `news` are these points, on
  * the side of A (side 1) or B (-1).
  */
 int solve(Solver *s, Points A, Points B, const Wanted *wanted, const State *from, Points news, int side);
 
-/* After a call: unit normal (towards A) of the best hyperplane, bounds of the distance, the weights of both sides. */
+/* After a call: the unit normal (towards A) of the best hyperplane, bounds of the distance, weights of both sides. */
 const double *solver_normal(const Solver *s);
 double solver_lower(const Solver *s);
 double solver_upper(const Solver *s);

@@ -1,4 +1,4 @@
-/* Dense inner loops, as pointers: wide instructions are chosen when the library is loaded, so one build serves every machine. */
+/* Dense inner loops as function pointers, chosen for the processor when the library is loaded; see linear.c. */
 #ifndef CLOSERLOOK_LINEAR_H
 #define CLOSERLOOK_LINEAR_H
 
@@ -9,7 +9,7 @@ extern double (*squared_distance)(const double *a, const double *b, int64_t d);
 extern void (*add_scaled)(double *y, double a, const double *x, int64_t d); /* y += a x */
 extern void (*rotate)(double *a, double *b, double c, double s, int64_t d); /* (a, b) <- (c a + s b, c b - s a) */
 
-/* out[i] = rows[i] . w for n rows given by their places in X (all rows 0..n-1 where places is NULL). */
+/* out[i] = rows[i] . w for n rows given by their indices in X (rows 0..n-1 if places is NULL). */
 extern void (*project)(const double *X, int64_t d, const int64_t *places, int64_t n, const double *w, double *out);
 
 /* The same in single precision. */
@@ -21,7 +21,7 @@ extern void (*project_rows)(double *const *rows, int64_t d, int64_t n, const dou
 /* w = sum of weight[i] rows[i] over n rows, in `width` columns from `first` on. */
 extern void (*combine_rows)(double *const *rows, int64_t first, int64_t width, int64_t n, const double *weight, double *w);
 
-/* out[i] = squared distance of a to the row at places[i], for the short rows of LEADS numbers that stand for long ones. */
+/* out[i] = squared distance of a to row places[i], for short rows of LEADS numbers that approximate long ones. */
 enum { LEADS = 32 };
 extern void (*lead_distances)(const float *a, const float *rows, const int64_t *places, int64_t n, float *out);
 

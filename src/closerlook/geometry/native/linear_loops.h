@@ -1,6 +1,6 @@
 /*
- * The functions of linear.h, to be included once for each set of instructions: FOR_THIS names them apart, BYTES is how wide
- * its vectors are.
+ * The functions of linear.h, included once for each set of instructions. FOR_THIS gives them distinct names; BYTES is the
+ * width of the vectors.
  */
 typedef double FOR_THIS(Doubles) __attribute__((vector_size(BYTES), aligned(8), may_alias));
 typedef float FOR_THIS(Floats) __attribute__((vector_size(BYTES), aligned(4), may_alias));

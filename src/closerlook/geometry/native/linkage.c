@@ -1,6 +1,6 @@
 /*
- * Which two clusters of a label have the closest means. Each cluster remembers its nearest few; all others are known to lie
- * beyond a bound, and are looked at again only when the list runs out. No matrix of distances is held.
+ * Find the two clusters of a label with the closest means. Each cluster has a list of its nearest few; all others are known to
+ * be beyond a bound, and are scanned again only when the list is empty. There is no distance matrix.
  */
 #include "linkage.h"
 
@@ -25,7 +25,7 @@ static void set_refused(Linkage *l, int64_t a, int64_t b)
     l->refused[l->label[a]][(a - from) * words + j / 64] |= (uint64_t)1 << (j % 64);
 }
 
-/* ---- the heap: the smallest distance that each cluster may still have ---- */
+/* ---- the heap: a lower bound of each cluster's smallest distance ---- */
 
 static void push(Linkage *l, double key, int64_t slot)
 {
@@ -58,7 +58,7 @@ static int64_t pop(Linkage *l)
     return top;
 }
 
-/* ---- the lists ---- */
+/* ---- neighbour lists ---- */
 
 int linkage_beyond(const Linkage *l, float square, double reach)
 {
@@ -77,7 +77,7 @@ void linkage_lead(const Linkage *l, const double *point, float *lead)
     lead[LEADS - 1] = rest > 0 ? (float)sqrt(rest) : 0;
 }
 
-/* Drop what is gone or refused from a list; the smallest distance that the cluster may still have. */
+/* Drop merged and blocked clusters from a list; returns a lower bound of the cluster's smallest distance. */
 static double renewed_key(Linkage *l, int64_t slot)
 {
     Neighbour *near = l->near + slot * NEAREST;
@@ -107,7 +107,7 @@ static void insert(Linkage *l, int64_t slot, int64_t other, double distance)
     l->near_n[slot] = n + 1;
 }
 
-/* Fill a cluster's list from all clusters of its label; with `tell`, let those know that are near enough. */
+/* Fill a cluster's list from all clusters of its label; with `tell`, also add it to the lists of near ones. */
 static void look_around(Linkage *l, int64_t slot, int tell, float *bound)
 {
     int64_t label = l->label[slot], n = l->alive_n[label];
@@ -206,7 +206,7 @@ static int64_t next_within(Linkage *l, double reach, double *distance)
             look_around(l, slot, 0, l->bound);
             key = renewed_key(l, slot);
         }
-        if (l->near_n[slot] == 0) continue; /* alone in its label, or refused by all */
+        if (l->near_n[slot] == 0) continue; /* no merge */
         if (key > reach || (l->heap_n && key > l->heap_key[0])) {
             push(l, key, slot);
             continue;
@@ -252,7 +252,7 @@ int linkage_closest(Linkage *l, int64_t *a, int64_t *b, double *distance)
             l->tied = realloc(l->tied, sizeof(int64_t) * l->tied_room);
         }
         l->tied[found++] = slot;
-        if (l->beyond[slot] <= reach) { /* the list does not hold all that are equally close */
+        if (l->beyond[slot] <= reach) { /* the list may lack ties */
             closest_of_all(l, slot, reach, a, b, distance);
             continue;
         }

@@ -18,24 +18,24 @@ typedef struct {
 typedef struct {
     const double *X;
     int64_t n, d, labels;
-    const int64_t *start; /* of each label's points, with the end: labels + 1 */
+    const int64_t *start; /* first point of each label, and the end: labels + 1 entries */
     const int64_t *order; /* a point's rank for ties */
-    double tie;           /* means whose distances differ by less are equally close */
-    int64_t *label;       /* of each slot */
+    double tie;           /* distances between means that differ by less are ties */
+    int64_t *label;       /* for each slot */
     double *mean;         /* n x d */
     const double *basis;  /* LEADS - 1 orthonormal directions */
-    double lead_error;    /* of a distance of leads, which are single precision */
+    double lead_error;    /* error bound of a distance between leads, in single precision */
     float *lead;          /* n x LEADS: leading coordinates of the mean, and the length of the rest */
     double *mass, *radius;
-    int64_t *size, *first; /* points of a cluster; the smallest rank among them */
-    int64_t *next, *tail;  /* its points as a list, from the slot's own */
+    int64_t *size, *first; /* number of points of a cluster; their smallest rank */
+    int64_t *next, *tail;  /* its points as a linked list, starting at the slot's own */
     int64_t *owner;        /* slot of each point's cluster */
     uint32_t *stamp;       /* changes when the slot's cluster does */
     int64_t *alive, *alive_n, *position; /* slots in use, by label */
     Neighbour *near;       /* n x NEAREST, closest first */
     int *near_n;
     double *beyond;        /* clusters that are not in the list are at least this far */
-    uint64_t **refused;    /* by label: one row of bits for each slot of it; NULL: no pair of it was refused */
+    uint64_t **refused;    /* by label: one row of bits for each slot; NULL: no merge of the label was blocked */
     double *heap_key;
     int64_t *heap_slot, heap_n, heap_room;
     int64_t *tied, tied_room;
@@ -46,20 +46,20 @@ Linkage *linkage_new(const double *X, int64_t n, int64_t d, int64_t labels, cons
                      const double *mass, const double *basis, double tie, Crew *crew);
 void linkage_free(Linkage *l);
 
-/* The closest pair of clusters of one label that is not refused; 0 if none is left. */
+/* Find the closest pair of clusters of one label that is not blocked; returns 0 if none is left. */
 int linkage_closest(Linkage *l, int64_t *a, int64_t *b, double *distance);
 void linkage_refuse(Linkage *l, int64_t a, int64_t b);
 int64_t linkage_merge(Linkage *l, int64_t a, int64_t b);
 int64_t linkage_points(const Linkage *l, int64_t slot, int64_t *out);
 
-/* The least (sign 1) or largest (sign -1) projection of a cluster's points from one on, or of one row of X after the n. */
+/* The smallest (sign 1) or largest (sign -1) projection of a cluster's points from a given one on, or of a frozen row. */
 double linkage_extreme(const Linkage *l, int64_t point, const double *w, double sign);
 
 /* Mean and lead of the union of two clusters, and a radius around that mean. */
 double linkage_union(const Linkage *l, int64_t a, int64_t b, double *mean, float *lead);
 void linkage_lead(const Linkage *l, const double *point, float *lead);
 
-/* Whether points whose leads are this far apart (squared) are surely farther apart than `reach`. */
+/* Whether points whose leads have this squared distance are provably farther apart than `reach`. */
 int linkage_beyond(const Linkage *l, float square, double reach);
 
 #endif

@@ -6,10 +6,10 @@
 
 static const size_t STATE_BYTES = (size_t)1 << 28, NORMAL_BYTES = (size_t)1 << 27, PAIRS = (size_t)1 << 18;
 
-/* The hyperplane of two clusters: `a` above, `b` below. */
+/* A hyperplane with cluster `a` above and `b` below. */
 typedef struct {
     int64_t a, b; /* slot + 1 */
-    int64_t tail_a, tail_b; /* the last point that low and high take into account */
+    int64_t tail_a, tail_b; /* the last point included in low and high */
     double low, high;
     State *state;
 } Pair;
@@ -23,11 +23,11 @@ typedef struct {
 struct Memory {
     const Linkage *link;
     double clear;
-    Pair *pair; /* a hash table: a pair takes the place of another */
+    Pair *pair; /* a hash table: a new pair replaces an old one */
     double *normal;
     uint64_t n, sweep;
     size_t state_bytes;
-    Renewed *renewed; /* what was found for the union, should it be made */
+    Renewed *renewed; /* hyperplanes of the union, kept if it is merged */
     int64_t renewed_n;
 };
 
@@ -38,7 +38,7 @@ Memory *memory_new(const Linkage *link, int64_t most, double clear)
     for (m->n = 256; m->n < PAIRS && (int64_t)m->n < 64 * link->n;) m->n *= 2;
     while (m->n > 256 && m->n * link->d * sizeof(double) > NORMAL_BYTES) m->n /= 2;
     m->pair = calloc(m->n, sizeof(Pair));
-    m->normal = calloc(m->n * link->d, sizeof(double)); /* touched only as it is used */
+    m->normal = calloc(m->n * link->d, sizeof(double)); /* pages are allocated only when used */
     m->renewed = malloc(sizeof(Renewed) * (most + 1));
     return m;
 }
@@ -57,19 +57,19 @@ static Pair *place_of(const Memory *m, int64_t a, int64_t b, double **normal)
     return &m->pair[key & (m->n - 1)];
 }
 
-/* What is remembered for (part, foe), whichever of the two is above; NULL if nothing is. */
+/* The entry for (part, foe), with either of them above; NULL if there is none. */
 static Pair *find(const Memory *m, int64_t part, int64_t foe, double **normal, int *above)
 {
     Pair *p = place_of(m, part, foe, normal);
     *above = p->a == part + 1 && p->b == foe + 1;
     if (*above) return p;
-    p = place_of(m, foe, part, normal); /* found when the foe grew */
+    p = place_of(m, foe, part, normal); /* stored when the foe was the union */
     return p->a == foe + 1 && p->b == part + 1 ? p : NULL;
 }
 
 static int64_t tail_of(const Linkage *l, int64_t slot) { return slot < l->n ? l->tail[slot] : slot; }
 
-/* Take into account the points that have joined either cluster since; a union's points follow those of its larger part. */
+/* Include the points that joined either cluster since; a union's points follow those of its larger part. */
 static void catch_up(const Linkage *l, Pair *p, const double *w)
 {
     int64_t a = tail_of(l, p->a - 1), b = tail_of(l, p->b - 1);
@@ -127,7 +127,7 @@ void memory_confirm(Memory *m, int64_t slot)
     for (int64_t i = 0; i < m->renewed_n; i++) {
         Renewed *r = &m->renewed[i];
         Pair *p = r->pair;
-        if (p->a != r->a || p->b != r->b) { /* another pair has taken the place */
+        if (p->a != r->a || p->b != r->b) { /* another pair has replaced it */
             free(r->state);
             continue;
         }
@@ -138,7 +138,7 @@ void memory_confirm(Memory *m, int64_t slot)
         m->state_bytes += state_size(r->state);
     }
     m->renewed_n = 0;
-    while (m->state_bytes > STATE_BYTES) { /* let the next ones in the table go: as good as any */
+    while (m->state_bytes > STATE_BYTES) { /* evict the next entries in the table */
         m->sweep = (m->sweep + 1) & (m->n - 1);
         if (m->pair[m->sweep].state) forget_state(m, &m->pair[m->sweep]);
     }

@@ -1,4 +1,4 @@
-/* The hyperplane that last separated two clusters, for many pairs; for large clusters also where the solver stood. */
+/* The hyperplane that last separated two clusters, for many pairs; for large clusters also the solver's state. */
 #ifndef CLOSERLOOK_MEMORY_H
 #define CLOSERLOOK_MEMORY_H
 
@@ -9,32 +9,32 @@
 
 typedef struct Memory Memory;
 
-/* A hyperplane between a union and a foe. */
+/* A hyperplane between a union and an opposing cluster (foe). */
 typedef struct {
     int64_t foe; /* slot, or n + i for a frozen row */
-    int turned;  /* the foe is above, the union below; else the other way round */
-    double low, high; /* the least projection of what is above, the largest of what is below */
+    int turned;  /* the foe is above and the union below; otherwise the reverse */
+    double low, high; /* smallest projection of the upper side, largest of the lower side */
     double *normal;
-    State *state; /* where the solver stood, or NULL */
+    State *state; /* the solver's state, or NULL */
 } Found;
 
-/* most: foes of a union; clear: clusters farther apart than this on a hyperplane's normal are surely apart. */
+/* most: largest number of foes of a union; clear: clusters with a larger gap on a normal are provably separable. */
 Memory *memory_new(const Linkage *link, int64_t most, double clear);
 void memory_free(Memory *memory);
 
-/* Whether the hyperplane remembered for (part, foe) also keeps the other part away; keep: its extent is then the union's. */
+/* Whether the stored hyperplane of (part, foe) also separates the other part; keep: update its extent to the union. */
 int memory_recall(Memory *memory, int64_t part, int64_t other, int64_t foe, int keep);
 
-/* The solver's state remembered for (part, foe), or NULL; turned: the foe was the solver's A. */
+/* The stored solver state of (part, foe), or NULL; turned: the foe was the solver's A. */
 const State *memory_state(const Memory *memory, int64_t part, int64_t foe, int *turned);
 
-/* Keep a hyperplane that has the union of a slot with another on one side and a foe on the other; takes over its state. */
+/* Store a hyperplane between the union of two slots and a foe; takes ownership of its state. */
 void memory_keep(Memory *memory, int64_t slot, const Found *found);
 
-/* The union was made in this slot: what was found for it holds for the slot from now on. */
+/* The union was merged into this slot: its hyperplanes become those of the slot. */
 void memory_confirm(Memory *memory, int64_t slot);
 
-/* The union was not made: a state may hold points of the part that stays outside. */
+/* The union was blocked: discard its hyperplanes, as a state may contain points of the other part. */
 void memory_discard(Memory *memory);
 
 #endif

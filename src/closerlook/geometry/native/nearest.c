@@ -1,7 +1,7 @@
 /*
- * Distances of many points to one hull. The active-set method of hull.c with one side a single point, from inner products
- * alone: those of the hull's points are computed once, so that looking at every point costs no more than a few additions
- * for each active one, whatever the number of coordinates.
+ * Distances from many points to one hull: the active-set method of hull.c with a single point on one side, from inner
+ * products alone. Those of the hull's points are computed once, so a scan of all points costs a few additions for each active
+ * point in any number of dimensions.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ typedef struct {
     int64_t n;
     const double *S; /* queries x n inner products of queries and points */
     const double *square; /* |query|^2 */
-    const double *cutoff; /* a distance that makes the hull too far */
+    const double *cutoff; /* stop once the lower bound exceeds this distance */
     double gap;
     int64_t max_steps;
     double *lower, *upper;
@@ -32,7 +32,7 @@ typedef struct {
 
 static double inner(const Job *job, const double *S, double square, int64_t i, int64_t j)
 {
-    return job->K[i * job->n + j] - S[i] - S[j] + square + 1; /* lifted by one, as all distances here are near one */
+    return job->K[i * job->n + j] - S[i] - S[j] + square + 1; /* lifted by one, as all distances are near one */
 }
 
 static int enter(const Job *job, Search *s, const double *S, double square, int64_t point)
@@ -64,7 +64,7 @@ static void leave(Search *s, int64_t j)
     s->k = k - 1;
 }
 
-/* Weights of least distance on the active points, as far as they stay positive. */
+/* Weights that minimise the distance on the active points, as far as they stay positive. */
 static void descend(Search *s)
 {
     for (;;) {
@@ -89,7 +89,7 @@ static void descend(Search *s)
     }
 }
 
-/* One query: bounds of its distance to the hull; upper is infinite where rounding stopped the search. */
+/* Bounds of the distance from one query to the hull; upper is infinite if rounding stopped the search. */
 static void search_one(void *context, int64_t task, int worker)
 {
     Job *job = context;
@@ -119,7 +119,7 @@ static void search_one(void *context, int64_t task, int worker)
         for (int64_t j = 0; j < n; j++)
             if (s->value[j] < least) least = s->value[j], worst = j;
         double length2 = at_hull - at_query;
-        if (!(length2 > 1e-7 * (1 + square))) return; /* inside or nearly: inner products have too few digits */
+        if (!(length2 > 1e-7 * (1 + square))) return; /* inside or nearly so: inner products do not have enough digits */
         double length = sqrt(length2), bound = (least - at_query) / length;
         if (bound > lower) lower = bound;
         job->lower[task] = lower;
@@ -130,7 +130,7 @@ static void search_one(void *context, int64_t task, int worker)
     }
 }
 
-/* Bounds for m queries; see Job. Distances are not finished where lower has passed the cutoff. */
+/* Bounds for m queries; see Job. Work on a query ends once its lower bound exceeds the cutoff. */
 void nearest(const double *K, int64_t n, const double *S, const double *square, const double *cutoff, int64_t m, int64_t d,
              double gap, int threads, double *lower, double *upper)
 {

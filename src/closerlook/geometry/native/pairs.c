@@ -1,11 +1,11 @@
-/* Loops over all pairs of rows, a strip of them at a time: the nearest rows, and the ranks of distances. */
+/* Loops over all pairs of rows, in strips: the nearest rows, and the ranks of distances. */
 #include "linear.h"
 
 #include <math.h>
 
-enum { CHUNK = 16 }; /* numbers looked at together; most chunks hold nothing near */
+enum { CHUNK = 16 }; /* numbers tested together; most chunks have no near row */
 
-/* The k smallest so far, in order; of equal values, the smaller row comes first. */
+/* The k smallest values so far, in order; the smaller row wins a tie. */
 typedef struct {
     double *value;
     int64_t *row, k, held;
@@ -26,7 +26,7 @@ static void offer(Nearest *near, double value, int64_t row)
     near->value[at] = value, near->row[at] = row;
 }
 
-/* Whether one of some numbers is at most the limit. */
+/* Whether any of n numbers is at most the limit. */
 static int any_within(const float *v, int64_t n, float limit)
 {
     int found = 0;
@@ -40,10 +40,10 @@ static int any_within(const float *v, int64_t n, float limit)
 static float upwards(double value) { return nextafterf((float)value, INFINITY); }
 
 /*
- * The k nearest of n rows to each of `rows` rows from `first` on, itself apart, and their squared distances, exact from
- * differences in X. about: (rows, n) the same in single precision, less the row's own squared length: a first choice.
- * Whatever lies within the error of that choice is measured, so that the answer does not depend on it: the error is at
- * most unit * (|x| + |y|)^2, and a row y that is nearer than r to x is no longer than |x| + r.
+ * The k nearest of n rows for each of `rows` rows from `first` on, without the row itself, and their squared distances from
+ * differences in X. about: (rows, n) squared distances in single precision, minus the row's own squared length, used to choose
+ * candidates. Every row within the error of that choice is computed exactly, so the result does not depend on it: the error
+ * is at most unit * (|x| + |y|)^2, and a row y nearer than r to x is no longer than |x| + r.
  */
 void nearest_in_strip(const double *X, int64_t n, int64_t d, const double *length, const float *about, int64_t first,
                       int64_t rows, int64_t k, double unit, int64_t *row, double *squared)
@@ -60,7 +60,7 @@ void nearest_in_strip(const double *X, int64_t n, int64_t d, const double *lengt
                 if (l != first + i) offer(&near, v[l], l);
             limit = (float)farthest(&near);
         }
-        double reach = 0; /* no less than the k-th squared distance */
+        double reach = 0; /* an upper bound of the k-th squared distance */
         for (int64_t l = 0; l < k; l++) {
             double s = squared_distance(x, X + near.row[l] * d, d);
             if (s > reach) reach = s;
@@ -80,10 +80,10 @@ void nearest_in_strip(const double *X, int64_t n, int64_t d, const double *lengt
 enum { FINE = 14, OCTAVES = 24, FINER = 12 };
 
 /*
- * Level of a distance, which times the scale is below 1: 2^FINE levels in each of the OCTAVES below 1, so that one row
- * far from all others does not throw these into few levels; what is nearer still is at level 0. A level with a place is
- * divided by the next FINER bits, into levels behind all others. Both go by the bits of the number, which order as it
- * does; what is no number is at the last level.
+ * The level of a distance; distance * scale is below 1. Each of the OCTAVES below 1 has 2^FINE levels, so that one row far
+ * from all others does not push them into few levels; smaller distances are at level 0. A level with an index in `places` is
+ * divided by the next FINER bits; these levels come after all others. Levels are bits of the number, which sort as the number
+ * does; NaN is at the last level.
  */
 static int64_t level(double distance, double scale, const int64_t *places)
 {
@@ -97,8 +97,8 @@ static int64_t level(double distance, double scale, const int64_t *places)
 }
 
 /*
- * How many distances lie at each level: (rows, columns), of rows to themselves and all later ones, so that the pairs are
- * those above the diagonal. places: of divided levels, or NULL; counts: one for each level.
+ * Count the distances at each level. distance: (rows, columns), of rows to themselves and all later ones, so the pairs are
+ * those above the diagonal. places: indices of divided levels, or NULL; counts: one for each level.
  */
 void count_levels(const double *distance, int64_t rows, int64_t columns, double scale, const int64_t *places,
                   int64_t *counts)
@@ -107,7 +107,7 @@ void count_levels(const double *distance, int64_t rows, int64_t columns, double 
         for (int64_t j = i + 1; j < columns; j++) counts[level(distance[i * columns + j], scale, places)]++;
 }
 
-/* The sum over the same pairs of the product of two ranks, each by its level. */
+/* The sum over the same pairs of the product of their ranks in two spaces; ranks: by level. */
 double rank_products(const double *a, const double *b, int64_t rows, int64_t columns, double scale_a, double scale_b,
                      const int64_t *places_a, const int64_t *places_b, const double *rank_a, const double *rank_b)
 {

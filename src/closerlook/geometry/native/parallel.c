@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-enum { PATIENCE = 2000 }; /* turns, some 20 us, to wait before going to sleep: passes follow each other closely */
+enum { PATIENCE = 2000 }; /* spins, about 20 us, before a thread sleeps: passes follow each other closely */
 
 static void relax(void)
 {

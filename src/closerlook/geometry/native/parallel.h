@@ -1,4 +1,4 @@
-/* A few threads that wait for work: one call runs a function for every task number. */
+/* A pool of threads: one call runs a function for every task number. */
 #ifndef CLOSERLOOK_PARALLEL_H
 #define CLOSERLOOK_PARALLEL_H
 

@@ -11,13 +11,13 @@ enum {
     STRIPE = 512, /* points that a thread projects at a time */
 };
 
-/* Hyperplanes for two labels, and where each of their clusters lies on them. */
+/* Hyperplanes of two labels, and the extent of each of their clusters on them. */
 typedef struct {
     int64_t label[2];
     int n;
     double *normal;          /* PLANES x d */
     double *low, *high;      /* PLANES x (points of both labels) */
-    int64_t used[PLANES];    /* when the plane last settled something */
+    int64_t used[PLANES];    /* when the plane last separated a candidate */
 } Pool;
 
 struct Planes {
@@ -25,7 +25,7 @@ struct Planes {
     const int64_t *foe_start, *foe;
     double clear;
     Crew *crew;
-    Pool **pool; /* beside each entry of foe */
+    Pool **pool; /* for each entry of foe */
     double *projection;
     int64_t clock;
 };
@@ -44,7 +44,7 @@ void planes_free(Planes *planes)
     for (int64_t label = 0; label < planes->link->labels; label++)
         for (int64_t e = planes->foe_start[label]; e < planes->foe_start[label + 1]; e++) {
             Pool *p = planes->pool[e];
-            if (!p || planes->foe[e] < label) continue; /* both directions hold the same pool */
+            if (!p || planes->foe[e] < label) continue; /* both directions share one pool */
             free(p->normal), free(p->low), free(p->high), free(p);
         }
     free(planes->pool), free(planes->projection), free(planes);
@@ -64,14 +64,14 @@ static int64_t width_of(const Linkage *l, const Pool *p)
     return l->start[p->label[0] + 1] - l->start[p->label[0]] + l->start[p->label[1] + 1] - l->start[p->label[1]];
 }
 
-/* Where a slot of one of the pool's labels stands in its arrays. */
+/* The index of a slot in the pool's arrays. */
 static int64_t column(const Linkage *l, const Pool *p, int64_t slot)
 {
     if (l->label[slot] == p->label[0]) return slot - l->start[p->label[0]];
     return l->start[p->label[0] + 1] - l->start[p->label[0]] + slot - l->start[p->label[1]];
 }
 
-/* The pool of two labels, made if there is none. */
+/* The pool of two labels, created if missing. */
 static Pool *pool_of(Planes *planes, int64_t label, int64_t foe)
 {
     int64_t e = entry_of(planes, label, foe), back = entry_of(planes, foe, label);
@@ -87,7 +87,7 @@ static Pool *pool_of(Planes *planes, int64_t label, int64_t foe)
     return p;
 }
 
-/* The place for one more hyperplane: a free one, else that of the one not used for longest. */
+/* The index for a new hyperplane: a free one, or that of the least recently used. */
 static int place_in(Pool *p)
 {
     if (p->n < PLANES) return p->n++;

@@ -1,4 +1,4 @@
-/* Hyperplanes kept for pairs of labels, and where each of their clusters lies on them. */
+/* Hyperplanes kept for pairs of labels, and the extent of each of their clusters on them. */
 #ifndef CLOSERLOOK_PLANES_H
 #define CLOSERLOOK_PLANES_H
 
@@ -9,18 +9,18 @@
 
 typedef struct Planes Planes;
 
-/* foe_start, foe: see greedy.h; clear: clusters farther apart than this on a hyperplane's normal are surely apart. */
+/* foe_start, foe: see greedy.h; clear: clusters with a larger gap on a normal are provably separable. */
 Planes *planes_new(const Linkage *link, const int64_t *foe_start, const int64_t *foe, double clear, Crew *crew);
 void planes_free(Planes *planes);
 void planes_add(Planes *planes, int64_t label, int64_t foe, const double *normal);
 
-/* Another candidate is looked at. A full pool gives up the hyperplane that has settled nothing for the most candidates. */
+/* Count one more candidate. A full pool replaces the hyperplane that has been unused for the most candidates. */
 void planes_tick(Planes *planes);
 
-/* Keep of n slots, all of the label at this entry of foe, those that no hyperplane parts from the union of a and b. */
+/* Keep those of n slots, all of the label at this entry of foe, that no hyperplane separates from the union of a and b. */
 int64_t planes_filter(Planes *planes, int64_t entry, int64_t a, int64_t b, int64_t *slots, int64_t n);
 
-/* The clusters of two slots were merged: one of the slots is gone. */
+/* Update after the clusters of two slots were merged into one of them. */
 void planes_merge(Planes *planes, int64_t slot, int64_t gone);
 
 #endif

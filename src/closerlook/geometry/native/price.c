@@ -8,7 +8,7 @@
 /* The places with the smallest keys, at most SHORTLIST of them. */
 static int64_t smallest(Points p, const float *key, int64_t *out)
 {
-    float top[SHORTLIST]; /* a heap, the largest on top */
+    float top[SHORTLIST]; /* a max-heap */
     int64_t held = 0;
     for (int64_t i = 0; i < p.n; i++) {
         if (held == SHORTLIST && key[i] >= top[0]) continue;
@@ -52,8 +52,8 @@ static void price_stripe(void *context, int64_t task, int worker)
 }
 
 /*
- * All points are looked at in single precision; those that its error leaves open are projected again, so that the result is
- * that of double precision.
+ * Points are scanned in single precision; those within its error bound are projected again, so the result is that of double
+ * precision.
  */
 double price_points(Solver *s, Points p, double sign, double length, int64_t *list, int64_t *n_list)
 {
@@ -71,7 +71,7 @@ double price_points(Solver *s, Points p, double sign, double length, int64_t *li
         for (int64_t i = 0; i < stripes; i++) price_stripe(&stripe, i, 0);
     *n_list = smallest(p, s->price, list);
     double low = INFINITY, open = INFINITY;
-    double error = 1.01 * (double)(s->d + 16) * 0x1p-24 * s->longest * length; /* (d + 3) roundings at most, and w's own */
+    double error = 1.01 * (double)(s->d + 16) * 0x1p-24 * s->longest * length; /* at most d + 3 roundings, and that of w */
     for (int64_t i = 0; i < p.n; i++) open = fmin(open, s->price[i]);
     for (int64_t i = 0; i < p.n; i++)
         if (s->price[i] <= open + 2 * error) low = fmin(low, sign * dot(s->X + p.places[i] * s->d, s->w, s->d));

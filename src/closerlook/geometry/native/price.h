@@ -1,12 +1,12 @@
-/* Which points w separates worst: the projections of all of them, or of a shortlist of each side. */
+/* The points that w separates worst: projections of all points, or of a shortlist of each side. */
 #ifndef CLOSERLOOK_PRICE_H
 #define CLOSERLOOK_PRICE_H
 
 #include "solver.h"
 
-enum { SHORTLIST = 64 }; /* points of each side that are priced at every step */
+enum { SHORTLIST = 64 }; /* points of each side that are projected at every step */
 
-/* The projections of a side's shortlist on sign * w, and the least of them. */
+/* The projections of a side's shortlist on sign * w; returns the smallest. */
 typedef struct {
     double value[SHORTLIST], least;
     int64_t n;
@@ -14,10 +14,10 @@ typedef struct {
 
 void price_list(const Solver *s, const int64_t *list, int64_t n, double sign, Prices *p);
 
-/* Project every point on w, renew the shortlists, and keep the hyperplane if it is the best so far. */
+/* Project every point on w, update the shortlists, and keep the hyperplane if it is the best so far. */
 double price_all(Solver *s, Points A, Points B, double length);
 
-/* The least projection of some points on sign * w, and the shortlist of those that come near it. */
+/* The smallest projection of some points on sign * w, and a shortlist of the points near it. */
 double price_points(Solver *s, Points p, double sign, double length, int64_t *list, int64_t *n_list);
 
 #endif

@@ -1,4 +1,4 @@
-/* The solver inside: what hull.c shares with active.c, price.c and state.c. */
+/* The solver's fields, shared by hull.c, active.c, price.c and state.c. */
 #ifndef CLOSERLOOK_SOLVER_H
 #define CLOSERLOOK_SOLVER_H
 

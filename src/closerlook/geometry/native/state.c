@@ -1,4 +1,4 @@
-/* Saved states: the active set of a solver, without the rows, which its points give again. */
+/* Saved states: the active set of a solver, without the rows, which can be computed from its points. */
 #include <stdlib.h>
 #include <string.h>
 

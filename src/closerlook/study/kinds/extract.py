@@ -35,7 +35,7 @@ def run(cell: Cell, out: Path, threads: int) -> CellResult:
     extract(
         encoder_path(cell),
         load_tasks(cell, how["tasks"]),
-        split=content["splits"],
+        splits=content["splits"],
         layers=content["layers"],
         pool=content["pool"],
         store=how["store"],

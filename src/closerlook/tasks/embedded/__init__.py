@@ -1,1 +1,1 @@
-"""The built-in tasks: a corpus written by a small grammar of our own, and that grammar."""
+"""The built-in corpus, and the small grammar that generates it."""

@@ -1,4 +1,4 @@
-"""All the randomness of the grammar."""
+"""Random choices for the grammar."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Dice:
-    """Draws of several kinds; only `Random.random` is used, which is the same on every Python."""
+    """Random choices of several kinds; they use only `Random.random`, which is the same in every version of Python."""
 
     rng: Random
 
@@ -29,17 +29,17 @@ class Dice:
         return items[self.below(len(items))]
 
     def early(self, items: Sequence[T]) -> T:
-        """One item, early ones more often."""
+        """One item; early items are more likely."""
         u = self.rng.random()
         return items[int(len(items) * u * u)]
 
     def rather_early(self, items: Sequence[T]) -> T:
-        """One item, early ones a little more often."""
+        """One item; early items are a little more likely."""
         u = self.rng.random()
         return items[int(len(items) * (u + u * u) / 2)]
 
     def weighted(self, items: Sequence[tuple[T, float]]) -> T:
-        """One item, by weight."""
+        """One item, with probability proportional to its weight."""
         left = self.rng.random() * sum(weight for _, weight in items)
         for item, weight in items:
             left -= weight

@@ -1,7 +1,7 @@
-"""The grammar that writes the embedded corpus: `python -m closerlook.tasks.embedded.grammar` rewrites both files.
+"""The grammar of the built-in corpus: `python -m closerlook.tasks.embedded.grammar` generates both of its files.
 
-A sentence is drawn top down as a dependency tree, phrase by phrase: `questions` and `statements` are made of `clauses`,
-these of `phrases`, these of `words`. The words and their meanings are in `lexicon` and `senses`.
+A sentence is generated top down as a dependency tree: `questions` and `statements` consist of `clauses`, clauses of
+`phrases`, phrases of `words`. The words and their meanings are in `lexicon` and `senses`.
 """
 
 from __future__ import annotations
@@ -17,58 +17,58 @@ from closerlook.tasks.embedded.statements import statement
 from closerlook.tasks.embedded.words import Node, linearise, render
 
 FEWEST = 6
-"""A label with fewer training examples than this is never asked for in test."""
+"""A label with fewer training examples than this does not occur in test."""
 PAST, FUTURE = ("yesterday", "last"), ("tomorrow", "next")
-"""Words that say which time a sentence is about."""
+"""Words for the past and for the future."""
 
 
 def write_corpus(seed: int = 7, train: int = 800, test: int = 200) -> tuple[str, str]:
-    """The texts of train.conllu and test.conllu: no sentence twice, every test label known from train."""
-    dice = Dice(Random(seed))  # noqa: S311 - a corpus is drawn, no secret
+    """The texts of train.conllu and test.conllu; no sentence occurs twice, and every label of test occurs in train."""
+    dice = Dice(Random(seed))  # noqa: S311 - random sentences, no secrets
     seen: set[str] = set()
     known: Counter[str] = Counter()
     texts: dict[str, list[str]] = {"train": [], "test": []}
     while len(texts["train"]) + len(texts["test"]) < train + test:
         split = "train" if len(texts["train"]) < train else "test"
         root, label = question(dice) if dice.chance(0.45) else (statement(dice), "")
-        given = labels(root, label)
-        said = " ".join(node.form for node, _ in linearise(root))
-        rare = split == "test" and any(known[each] < FEWEST for each in given)
-        if said in seen or rare or not sensible(root):
+        new_labels = labels(root, label)
+        text = " ".join(node.form for node, _ in linearise(root))
+        rare = split == "test" and any(known[name] < FEWEST for name in new_labels)
+        if text in seen or rare or not sensible(root):
             continue
-        seen.add(said)
-        known.update(given if split == "train" else [])
+        seen.add(text)
+        known.update(new_labels if split == "train" else [])
         texts[split].append(render(root, f"{split}-{len(texts[split]) + 1:04}", label))
     return "".join(texts["train"]), "".join(texts["test"])
 
 
 def labels(root: Node, label: str) -> list[str]:
-    """Every label that the sentence gives to one of the five tasks, with the task's name in front."""
-    found = [f"question {label}"] if label else []
+    """All labels of the sentence in the five tasks, each with the task's name in front."""
+    names = [f"question {label}"] if label else []
     for node, _ in linearise(root.as_("root")):
-        found += [f"pos {node.upos}", f"dep {node.rel}"]
-        found += [f"role {node.sense.role}", f"fxn {node.sense.function}"] if node.sense else []
-    return found
+        names += [f"pos {node.upos}", f"dep {node.rel}"]
+        names += [f"role {node.sense.role}", f"fxn {node.sense.function}"] if node.sense else []
+    return names
 
 
 def sensible(root: Node) -> bool:
-    """Whether the sentence is neither too short nor too long, says no content word twice and keeps to one time."""
+    """Whether the sentence has 3 to 32 words, no content word twice, and one time."""
     words = [node for node, _ in linearise(root)]
     content = [node.lemma.lower() for node in words if node.upos in ("NOUN", "PROPN", "VERB")]
     return 3 <= len(words) <= 32 and len(set(content)) == len(content) and not _times_clash(words)
 
 
 def _times_clash(words: list[Node]) -> bool:
-    """Whether the sentence names two times, or one that its verbs do not agree with."""
+    """Whether the sentence names two times, or a time that does not fit its verbs."""
     times = [node.form for node in words if node.form in PAST + FUTURE or node.form in YEARS]
     if len(times) != 1:
         return len(times) > 1
-    against = ("VBD",) if times[0] in FUTURE else ("MD", "VBZ", "VBP")
-    return any(node.xpos in against for node in words)
+    wrong_tags = ("VBD",) if times[0] in FUTURE else ("MD", "VBZ", "VBP")
+    return any(node.xpos in wrong_tags for node in words)
 
 
 def main() -> None:
-    """Nothing: writes both files of the corpus, beside this module."""
+    """Write both files of the corpus into the folder of this module."""
     for file, text in zip(("train.conllu", "test.conllu"), write_corpus(), strict=True):
         Path(__file__).with_name(file).write_text(text, encoding="utf-8", newline="\n")
 

@@ -1,8 +1,8 @@
-"""How English inflects the corpus's verbs and nouns, and what a Penn tag says by itself."""
+"""English inflection of the corpus's verbs and nouns, and the morphological features of Penn tags."""
 
 from __future__ import annotations
 
-from closerlook.tasks.embedded.tables import slashed, words_of
+from closerlook.tasks.embedded.tables import split_slashes, split_words
 
 FEATS = {
     "NN": "Number=Sing", "NNS": "Number=Plur", "NNP": "Number=Sing", "NNPS": "Number=Plur",
@@ -11,11 +11,11 @@ FEATS = {
     "VBZ": "Mood=Ind|Number=Sing|Person=3|Tense=Pres|VerbForm=Fin", "VBG": "Tense=Pres|VerbForm=Part",
     "VBN": "Tense=Past|VerbForm=Part", "MD": "VerbForm=Fin",
 }  # fmt: skip
-"""Features that a Penn tag says by itself."""
+"""The morphological features that follow from a Penn tag."""
 
 IRREGULAR_VERBS = {
     base: (past, participle)
-    for base, past, participle in slashed("""
+    for base, past, participle in split_slashes("""
         go/went/gone run/ran/run drive/drove/driven come/came/come fly/flew/flown ride/rode/ridden
         sit/sat/sat sleep/slept/slept stand/stood/stood hide/hid/hidden lie/lay/lain put/put/put leave/left/left
         keep/kept/kept hang/hung/hung set/set/set give/gave/given sell/sold/sold send/sent/sent lend/lent/lent
@@ -32,17 +32,17 @@ IRREGULAR_VERBS = {
 }
 IRREGULAR_PLURALS = dict(
     pair.split("/")
-    for pair in words_of("""
+    for pair in split_words("""
     man/men woman/women child/children wife/wives knife/knives shelf/shelves mouse/mice goose/geese
     foot/feet sheep/sheep fish/fish deer/deer squid/squid wolf/wolves leaf/leaves thief/thieves stairs/stairs
     person/people
     """)
 )
-DOUBLED = words_of("stop plan chat drop slip sip hug run sit put set swim cut begin forget get win let")
+DOUBLED = split_words("stop plan chat drop slip sip hug run sit put set swim cut begin forget get win let")
 
 
 def inflect(lemma: str, tag: str) -> str:
-    """The form of a verb (VB, VBP, VBZ, VBD, VBN, VBG) or a noun (NN, NNS) under a Penn tag."""
+    """The form of a verb (VB, VBP, VBZ, VBD, VBN, VBG) or a noun (NN, NNS) with a Penn tag."""
     stem = lemma + lemma[-1] if lemma in DOUBLED else lemma
     soft = lemma[:-1] if lemma.endswith("e") else stem
     if tag == "NNS":

@@ -1,18 +1,18 @@
 """The words of the embedded corpus: nouns, adjectives, adverbs and verbs by meaning, and the closed classes.
 
-Word lists run from common to rare; the grammar draws from them with a skew, so that the order is a frequency.
+Word lists are sorted from common to rare: the grammar chooses early words more often.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from closerlook.tasks.embedded.tables import rows_of, slashed, words_of
+from closerlook.tasks.embedded.tables import split_rows, split_slashes, split_words
 
 # --- nouns ---------------------------------------------------------------------------------------------------------
 
 NOUNS: dict[str, tuple[str, ...]] = {
-    kind: words_of(words)
+    kind: split_words(words)
     for kind, words in {
         "person": """man woman child teacher doctor girl boy student nurse driver farmer cook guide judge baker
             painter lawyer singer guard captain dancer sailor writer tourist pilot soldier actor carpenter thief poet
@@ -89,22 +89,22 @@ NOUNS: dict[str, tuple[str, ...]] = {
         "sort": "kind sort type",
     }.items()
 }
-"""Nouns by meaning. A noun may stand in several classes, and many are verbs or adjectives as well."""
+"""Nouns by meaning. A noun may be in several classes, and many are also verbs or adjectives."""
 
 PROPER = ("company", "city", "country", "given", "surname", "weekday", "month")
 MASS = ("food", "drink", "topic", "feeling", "manner", "clock", "reason")
 """Classes that take no article: names, and nouns that are not counted."""
 
 RELATIONAL = ("measure", "portion", "group", "sort", "part", "quality", "figure")
-"""Classes that say little without what follows: 'a cup of ...'."""
+"""Classes whose nouns need a complement: 'a cup of ...'."""
 
 COMPOUNDS = {
     kind: tuple(first.split(","))
-    for kind, first in slashed("""person/topic,place place/food,clothes thing/place,stuff,stuff tool/place,stuff
+    for kind, first in split_slashes("""person/topic,place place/food,clothes thing/place,stuff,stuff tool/place,stuff
         event/topic,food text/topic,event vehicle/stuff,food clothes/stuff surface/place,stuff
         container/stuff,food,text part/vehicle,place""")
 }
-"""Classes of noun that may stand before a noun of this class."""
+"""Classes of nouns that may precede a noun of this class in a compound."""
 
 FIXED = {
     kind: tuple(phrases.split("|"))
@@ -127,17 +127,17 @@ FIXED = {
         "fire": "the fire|the candle|the light",
     }.items()
 }
-"""Object classes that are a few set phrases."""
+"""Classes of objects that consist of a few fixed phrases."""
 
-PLACED = slashed("""person/n.person thing/n.thing animal/roam measure/n.thing group/n.person event/n.event
+PLACED = split_slashes("""person/n.person thing/n.thing animal/roam measure/n.thing group/n.person event/n.event
     text/n.thing portion/n.thing""")
-"""What there is, and whose prepositions say where."""
+"""For sentences with 'there is': the class of the noun, and the class whose prepositions give the place."""
 
 
 # --- adjectives and adverbs ----------------------------------------------------------------------------------------
 
 ADJECTIVES: dict[str, tuple[str, ...]] = {
-    kind: words_of(words)
+    kind: split_words(words)
     for kind, words in {
         "person": """old hired young hard trained fast early hurt tall poor kind lost quiet tired injured famous rich
             clever tired strong brave strange honest busy sick blind proud calm cruel polite lonely fair bold stubborn
@@ -161,17 +161,17 @@ ADJECTIVES: dict[str, tuple[str, ...]] = {
     }.items()
 }
 
-ABSOLUTE = words_of("second last back past wooden silver spare final annual stolen painted black")
-"""Adjectives that have no degrees."""
-COMPARATIVES = slashed("""old/older small/smaller big/bigger cheap/cheaper good/better heavy/heavier bad/worse
+ABSOLUTE = split_words("second last back past wooden silver spare final annual stolen painted black")
+"""Adjectives without comparative and superlative."""
+COMPARATIVES = split_slashes("""old/older small/smaller big/bigger cheap/cheaper good/better heavy/heavier bad/worse
     light/lighter""")
 
 ADVERBS: dict[str, tuple[str, ...]] = {
-    "way": words_of("back up down in out past along around over through by on"),
-    "inner": words_of("never always often just still also usually finally once almost quickly hardly rarely soon"),
-    "final": words_of("again well fast hard early late there right long daily here straight alone together first"),
-    "degree": words_of("very really quite rather so too that"),
-    "first": words_of("then sometimes now later suddenly finally once there still luckily"),
+    "way": split_words("back up down in out past along around over through by on"),
+    "inner": split_words("never always often just still also usually finally once almost quickly hardly rarely soon"),
+    "final": split_words("again well fast hard early late there right long daily here straight alone together first"),
+    "degree": split_words("very really quite rather so too that"),
+    "first": split_words("then sometimes now later suddenly finally once there still luckily"),
 }
 
 
@@ -180,7 +180,7 @@ ADVERBS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Frame:
-    """One class of verbs: who does it, to what, and how often a preposition of its own follows."""
+    """A class of verbs: the classes of its subject and object, and how often its own preposition follows."""
 
     kind: str
     subject: str
@@ -233,21 +233,21 @@ take    person pause                0.10 take have want need
 study   person topic                0.55 study teach practice play love
 turn    person -                    1.00 turn grow change
 """
-"""Verb classes: class, subject, object, how often a preposition of the class's own follows, verbs."""
+"""Verb classes: class, subject, object, how often a preposition of the class follows, verbs."""
 
 VERBS = {
     kind: Frame(kind, subject, noun.strip("-"), float(bound), tuple(verbs))
-    for kind, subject, noun, bound, *verbs in (row.split() for row in rows_of(FRAMES))
+    for kind, subject, noun, bound, *verbs in (row.split() for row in split_rows(FRAMES))
 }
 """Verb classes by name."""
 
-STATIVE = words_of("""know like need love hate see hear remember believe cost mean own have miss notice want
+STATIVE = split_words("""know like need love hate see hear remember believe cost mean own have miss notice want
     last happen die live say think hope own""")
-"""Verbs that are not said in the progressive."""
-SAYING = slashed("say/that think/that know/that ask/if hope/that hear/that wonder/whether believe/that")
+"""Verbs that are not used in the progressive."""
+SAYING = split_slashes("say/that think/that know/that ask/if hope/that hear/that wonder/whether believe/that")
 """Verbs of saying, and the conjunction that follows."""
 
-PHRASAL = slashed("""pick/up/thing give/up/topic turn/down/text look/up/quality put/on/clothes take/off/clothes
+PHRASAL = split_slashes("""pick/up/thing give/up/topic turn/down/text look/up/quality put/on/clothes take/off/clothes
     throw/out/thing turn/off/light bring/back/thing set/up/event call/off/event put/out/fire
     hand/in/text grow/up/- get/up/- run/out/- come/in/- sit/down/- wake/up/- go/on/- break/down/-
     come/back/- move/in/- show/off/- write/down/quality""")
@@ -283,8 +283,8 @@ NATO/NATO/PROPN/NNP/Number=Sing DNA/DNA/PROPN/NNP/Number=Sing UNESCO/UNESCO/PROP
 """
 """Words of closed classes: form, lemma, UPOS, XPOS, FEATS."""
 
-POSSESSIVE_PRONOUNS = words_of("her his my their our your")
-SUBJECT_PRONOUNS = words_of("he she I they we you")
-OBJECT_PRONOUNS = words_of("him her them me you us")
-NUMBERS = words_of("two three ten four five twenty six seven fifty eight nine thirty")
-YEARS = words_of("1998 2004 1945 1912 2010 1889 1776 1968 1850 1631 1999 2001 1066 1923 1815")
+POSSESSIVE_PRONOUNS = split_words("her his my their our your")
+SUBJECT_PRONOUNS = split_words("he she I they we you")
+OBJECT_PRONOUNS = split_words("him her them me you us")
+NUMBERS = split_words("two three ten four five twenty six seven fifty eight nine thirty")
+YEARS = split_words("1998 2004 1945 1912 2010 1889 1776 1968 1850 1631 1999 2001 1066 1923 1815")

@@ -1,4 +1,4 @@
-"""Names, numbers and amounts: noun phrases that hold no other phrase."""
+"""Names, numbers and amounts: noun phrases without phrases inside."""
 
 from __future__ import annotations
 

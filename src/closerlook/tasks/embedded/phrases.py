@@ -1,4 +1,4 @@
-"""Noun, prepositional and verb phrases, and the clauses behind nouns: they hold one another, so one module has all."""
+"""Noun, prepositional and verb phrases, and clauses that modify nouns; in one module, since they contain each other."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ ADJECTIVE_KIND = {
     "feeling": "abstract", "manner": "abstract", "quality": "abstract", "reason": "abstract", "animal": "person",
     "role": "person", "group": "person",
 }  # fmt: skip
-"""Whose adjectives suit a noun of this class; those of things suit the others."""
+"""The class whose adjectives fit a noun of this class; for other classes, adjectives of things."""
 
 
 # --- noun phrases --------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Questions and their classes, drawn from a table that says how each class asks."""
+"""Questions and their classes, generated from a table with the forms of each class."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from closerlook.tasks.embedded.dice import Dice
 from closerlook.tasks.embedded.names import name
 from closerlook.tasks.embedded.phrases import from_recipe, preposition_from
-from closerlook.tasks.embedded.tables import rows_of
+from closerlook.tasks.embedded.tables import split_rows
 from closerlook.tasks.embedded.verbs import auxiliaries, be, present_tag
 from closerlook.tasks.embedded.words import Node, auxiliary, bend, closed, punctuation, verb, word
 
@@ -196,4 +196,4 @@ def _read_question(row: str) -> tuple[Question, float]:
     return Question(label, shape, *fields), float(weight)
 
 
-QUESTION_WEIGHTS = [_read_question(row) for row in rows_of(QUESTIONS)]
+QUESTION_WEIGHTS = [_read_question(row) for row in split_rows(QUESTIONS)]

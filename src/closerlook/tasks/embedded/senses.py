@@ -1,10 +1,10 @@
-"""What prepositions and possessives mean: role and function supersenses, by what governs them."""
+"""The meanings of prepositions and possessives (role and function supersenses), by the class of their governor."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from closerlook.tasks.embedded.tables import rows_of
+from closerlook.tasks.embedded.tables import split_rows
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ reason  Agent      Gestalt
 def _read_senses(table: str) -> dict[str, list[tuple[Sense, float]]]:
     """The senses of a table with their weights, by governor."""
     senses: dict[str, list[tuple[Sense, float]]] = {}
-    for row in rows_of(table):
+    for row in split_rows(table):
         governor, _, entries = row.partition(":")
         fields = (entry.split() for entry in entries.split(";"))
         senses[governor] = [(read_sense(form, meaning, noun), float(weight)) for form, meaning, noun, weight in fields]
@@ -144,4 +144,4 @@ def _read_senses(table: str) -> dict[str, list[tuple[Sense, float]]]:
 
 
 PREPOSITIONS = _read_senses(SENSES)
-OWNERS = {noun: Sense("", role, function) for noun, role, function in (row.split() for row in rows_of(POSSESSIVES))}
+OWNERS = {noun: Sense("", role, function) for noun, role, function in (row.split() for row in split_rows(POSSESSIVES))}

@@ -1,4 +1,4 @@
-"""Sentences that are not questions: a clause, or several that report, control, explain, join or quote each other."""
+"""Sentences that are not questions: one clause, or several in reported speech, control, explanation or coordination."""
 
 from __future__ import annotations
 

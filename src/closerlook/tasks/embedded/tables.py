@@ -1,26 +1,26 @@
-"""How the word tables are written: words with spaces between, words in slashes, rows that run on."""
+"""Parse the word tables: words separated by spaces or slashes, and rows with continuation lines."""
 
 from __future__ import annotations
 
 
-def words_of(text: str) -> tuple[str, ...]:
+def split_words(text: str) -> tuple[str, ...]:
     """The words of a text.
 
-    >>> words_of("man woman child")
+    >>> split_words("man woman child")
     ('man', 'woman', 'child')
     """
     return tuple(text.split())
 
 
-def slashed(text: str) -> tuple[tuple[str, ...], ...]:
+def split_slashes(text: str) -> tuple[tuple[str, ...], ...]:
     """The words of a text, each split at its slashes.
 
-    >>> slashed("old/older good/better")
+    >>> split_slashes("old/older good/better")
     (('old', 'older'), ('good', 'better'))
     """
     return tuple(tuple(word.split("/")) for word in text.split())
 
 
-def rows_of(table: str) -> list[str]:
+def split_rows(table: str) -> list[str]:
     """The rows of a table, each with its indented continuation lines."""
     return [" ".join(row.split()) for row in table.replace("\n  ", " ").strip().split("\n")]

@@ -1,4 +1,4 @@
-"""Agreement and tense: which auxiliaries and which form a verb takes with its subject."""
+"""Agreement and tense: the auxiliaries and the form of a verb for its subject."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A word with its dependents (`Node`), the words the grammar makes, and a tree of them written as CoNLL-U."""
+"""Words with their dependents (`Node`), functions that make them, and the CoNLL-U lines of a tree of words."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Literal
 from closerlook.tasks.embedded.inflection import FEATS, inflect
 from closerlook.tasks.embedded.lexicon import CLOSED
 from closerlook.tasks.embedded.senses import Sense
-from closerlook.tasks.embedded.tables import slashed
+from closerlook.tasks.embedded.tables import split_slashes
 
 Side = Literal["", "left", "right"]
 
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """A word and its dependents, in the order in which they are said.
+    """A word and its dependents, in the order of the sentence.
 
     glue: the side on which no space is written.
-    stranded: a preposition left behind; its head is the question or relative word in front of its parent.
+    stranded: a stranded preposition; its head is the question or relative word in front of its parent.
     """
 
     form: str
@@ -40,11 +40,11 @@ class Node:
         return replace(self, rel=rel)
 
     def preceded_by(self, *nodes: Node) -> Node:
-        """The word with dependents in front of all it has."""
+        """The word with these dependents before all others."""
         return replace(self, before=(*nodes, *self.before))
 
     def followed_by(self, *nodes: Node) -> Node:
-        """The word with dependents behind all it has."""
+        """The word with these dependents after all others."""
         return replace(self, after=(*self.after, *nodes))
 
 
@@ -94,7 +94,7 @@ def bend(verb: Node, tag: str) -> Node:
 # --- words of closed classes ---------------------------------------------------------------------------------------
 
 
-CLOSED_WORDS = {form: Node(form, lemma, upos, xpos, feats) for form, lemma, upos, xpos, feats in slashed(CLOSED)}
+CLOSED_WORDS = {form: Node(form, lemma, upos, xpos, feats) for form, lemma, upos, xpos, feats in split_slashes(CLOSED)}
 
 
 def closed(form: str, rel: str) -> Node:
@@ -123,7 +123,7 @@ def conjunction(form: str) -> Node:
 
 
 def interjection(form: str) -> Node:
-    """A word that stands outside the clause."""
+    """An interjection, which is not part of the clause."""
     return word(form, "INTJ", "UH", "discourse")
 
 
@@ -150,7 +150,7 @@ def punctuation(form: str, glue: Side = "left") -> Node:
 
 
 def linearise(node: Node, head: Node | None = None) -> Iterator[tuple[Node, Node | None]]:
-    """Every word of the tree with its head, in the order in which they are said."""
+    """Each word of the tree with its head, in the order of the sentence."""
     for child in node.before:
         yield from linearise(child, node)
     yield node, head

@@ -1,4 +1,4 @@
-"""Text files to tasks: CoNLL-U, STREUSLE's .conllulex, columns, TREC's .label, JSON lines, CSV and TSV."""
+"""Read tasks from text files: CoNLL-U, STREUSLE .conllulex, CoNLL columns, TREC .label, JSON lines, CSV and TSV."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["FORMATS", "Format", "Options", "read_files", "read_task"]
 
 @dataclass(frozen=True)
 class Format:
-    """How files of some suffixes are read, and the options that doing so takes."""
+    """A file format: its suffixes, the options that it accepts, and the function that reads a file."""
 
     suffixes: tuple[str, ...]
     options: tuple[str, ...]
@@ -36,7 +36,7 @@ FORMATS: dict[str, Format] = {
     "csv": Format((".csv",), _COLUMNS, tables.read_csv),
     "tsv": Format((".tsv",), _COLUMNS, tables.read_tsv),
 }
-"""The formats by name."""
+"""The file formats by name."""
 
 
 def read_task(
@@ -51,20 +51,23 @@ def read_task(
     empty_nodes: bool = False,
     split_column: str | None = None,
 ) -> Task:
-    """The task in a file, or in a folder with a file for each split (`en_ewt-ud-train.conllu` is 'train').
+    """The task in a file, or in a folder with one file for each split (`en_ewt-ud-train.conllu` is 'train').
 
-    name: of the task; the file's or folder's unless given.
-    format: one of `FORMATS`; by suffix unless given.
-    label: what the examples are labelled with, see below.
-    words, text: the column of words, or of plain text (jsonl, csv, tsv); in conll, the number of that of words.
-    unit: token or sentence, where a table could be read as both.
-    empty_nodes: keep CoNLL-U's empty nodes (ids like 7.1) as words.
-    split_column: the column that names each record's split, in a single table; `split` where a table has it, and the
-    file's name says nothing.
+    name: the task's name; by default the name of the file or folder.
+    format: one of `FORMATS`; by default chosen by the suffix.
+    label: which annotation is the label, see below.
+    words, text: the column of words, or of plain text (jsonl, csv, tsv); for conll, the number of the words' column.
+    unit: token or sentence, if a table could be read as both.
+    empty_nodes: keep the empty nodes of CoNLL-U (ids such as 7.1) as words.
+    split_column: the column that holds the split of each record, if one table holds several splits; by default the
+    column `split`, if there is one and the file's name contains no split.
 
-    Labels are in conllu: upos (default), xpos, deprel, feats:KEY, misc:KEY, or comment:KEY for a label of the sentence;
-    in conllulex: role (default) or function; in conll: the number of a column, from 0 (default: -1, the last); in
-    trec: fine (default) or coarse; in jsonl, csv and tsv: the column of labels, or the key of the label in each target.
+    Values of label:
+    conllu: upos (default), xpos, deprel, feats:KEY, misc:KEY, or comment:KEY for a label of the sentence;
+    conllulex: role (default) or function;
+    conll: the number of a column, from 0 (default: -1, the last);
+    trec: fine (default) or coarse;
+    jsonl, csv, tsv: the column of labels, or the key of the label in each target.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -76,7 +79,7 @@ def read_task(
     """
     path = Path(path)
     options = Options(label, words, text, unit, empty_nodes, split_column)
-    if not os.path.exists(path):  # unlike Path.exists, never an OSError: a name too long, a folder without permission
+    if not os.path.exists(path):  # unlike Path.exists, it raises no OSError if a name is too long or a folder forbidden
         raise InputError(f"{path}: no such file or folder")
     if not os.path.isdir(path):
         files = {_split_of(path) or "train": path}
@@ -89,21 +92,21 @@ def read_task(
 
 
 def read_files(files: Mapping[str, Path], *, name: str, format: str | None = None, options: Options) -> Task:
-    """The task whose splits are these files, of the same or of different formats."""
+    """The task with these files as its splits; the files may have different formats."""
     units: dict[Unit, Path] = {}
     splits: dict[str, list[Annotated]] = {}
     for split, path in files.items():
-        unit, found = _format(path, format, options).read(path, split, options)
+        unit, texts = _format(path, format, options).read(path, split, options)
         units.setdefault(unit, path)
-        splits |= found
+        splits |= texts
     if len(units) > 1:
-        units_found = ", ".join(f"{unit} in {path}" for unit, path in units.items())
-        raise InputError(f"units differ ({units_found}); expected one unit in all splits")
+        listed = ", ".join(f"{unit} in {path}" for unit, path in units.items())
+        raise InputError(f"units differ ({listed}); expected one unit in all splits")
     return Task.build(name, next(iter(units)), splits)
 
 
 def _format(path: Path, format: str | None, options: Options) -> Format:
-    """The format of a file, once it is known to take the options given."""
+    """The format of a file; raises an error if it does not accept the options given."""
     name = format or _format_by_suffix(path)
     if name is None:
         raise InputError(f"{path}: suffix {path.suffix!r} is unknown; expected {_known_formats()}, or give format=")
@@ -126,30 +129,30 @@ def _known_formats() -> str:
 
 
 def _split_of(path: Path) -> str | None:
-    """The split that a file's name names: the last word that is one."""
-    named = [word for word in re.split(r"[^a-z0-9]+", path.stem.lower()) if word in SPLITS]
-    return named[-1] if named else None
+    """The split in a file's name: its last word that is one of `SPLITS`; None if there is none."""
+    names = [word for word in re.split(r"[^a-z0-9]+", path.stem.lower()) if word in SPLITS]
+    return names[-1] if names else None
 
 
 def _splits_in(folder: Path, format: str | None) -> dict[str, Path]:
     """The file of each split in a folder, in the order of `SPLITS`."""
     try:
-        names = sorted(path for path in folder.iterdir() if path.is_file())
+        paths = sorted(path for path in folder.iterdir() if path.is_file())
     except OSError as error:
         raise InputError(f"{folder}: cannot be read ({error.strerror}); expected a folder of splits") from None
-    files = [path for path in names if _format_by_suffix(path) and format in {None, _format_by_suffix(path)}]
-    found: dict[str, Path] = {}
+    files = [path for path in paths if _format_by_suffix(path) and format in {None, _format_by_suffix(path)}]
+    splits: dict[str, Path] = {}
     for split in SPLITS:
-        named = [path for path in files if _split_of(path) == split]
-        if len(named) > 1:
-            listed = ", ".join(path.name for path in named)
+        matches = [path for path in files if _split_of(path) == split]
+        if len(matches) > 1:
+            listed = ", ".join(path.name for path in matches)
             raise InputError(
                 f"{folder}: {listed} are all {split!r}; expected one file: choose with format=, or name it"
             )
-        if named:
-            found[split] = named[0]
-    if not found:
+        if matches:
+            splits[split] = matches[0]
+    if not splits:
         raise InputError(
-            f"{folder}: no split found; expected files named by split, say train.conllu; formats: {_known_formats()}"
+            f"{folder}: no split found; expected files such as train.conllu, test.conllu; formats: {_known_formats()}"
         )
-    return found
+    return splits

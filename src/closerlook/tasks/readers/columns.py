@@ -1,25 +1,26 @@
-"""Columns as in CoNLL-2003: a word a line with its tags behind it, and an empty line between sentences."""
+"""CoNLL-2003 columns: one word per line, followed by its tags, and an empty line between sentences."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from closerlook.errors import InputError
-from closerlook.tasks.readers.source import Options, Reading, numbered_lines, read_text, shown
+from closerlook.tasks.readers.source import Options, Reading, numbered_lines, read_text, short_repr
 from closerlook.tasks.task import Annotated
 
 DOCUMENT = "-DOCSTART-"
-"""The word of lines that begin a document, and are no sentence."""
+"""The first column of a line that begins a document; such a line is not part of a sentence."""
 
 WORD, LABEL = "0", "-1"
 
 
 def read(path: Path, split: str, options: Options) -> Reading:
-    """The words of a file; `words` and `label` are the numbers of columns, from 0, or from the end with a minus.
+    """The labelled words of a file.
 
-    The first and the last unless given. A label `_` is none.
+    The options `words` and `label` are numbers of columns, from 0, or from the end if negative; by default the first
+    and the last. A word with the label `_` is no example.
     """
-    at = _number("words", options.words or WORD), _number("label", options.label or LABEL)
+    word_column, label_column = _number("words", options.words or WORD), _number("label", options.label or LABEL)
     sentences: list[Annotated] = []
     words: list[str] = []
     labels: list[str] = []
@@ -30,18 +31,18 @@ def read(path: Path, split: str, options: Options) -> Reading:
             continue
         if not line.strip():
             if words:
-                targets = [((place,), label) for place, label in enumerate(labels) if label != "_"]
+                targets = [((i,), label) for i, label in enumerate(labels) if label != "_"]
                 sentences.append((tuple(words), targets))
             words, labels = [], []
             continue
         columns = columns or len(cells)
-        if len(cells) != columns or not all(-columns <= one < columns for one in at):
+        if len(cells) != columns or not all(-columns <= number < columns for number in (word_column, label_column)):
             raise InputError(
-                f"{path}, line {number}: {shown(line)} has {len(cells)} columns; expected {columns}, with the word in "
-                f"column {at[0]} and its label in column {at[1]} (words=, label=)"
+                f"{path}, line {number}: {short_repr(line)} has {len(cells)} columns; expected {columns}, with the "
+                f"word in column {word_column} and its label in column {label_column} (words=, label=)"
             )
-        words.append(cells[at[0]].strip())
-        labels.append(cells[at[1]].strip())
+        words.append(cells[word_column].strip())
+        labels.append(cells[label_column].strip())
     return "token", {split: sentences}
 
 

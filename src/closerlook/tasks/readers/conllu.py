@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from closerlook.errors import InputError
-from closerlook.tasks.readers.source import Options, Reading, numbered_lines, read_text, shown
+from closerlook.tasks.readers.source import Options, Reading, numbered_lines, read_text, short_repr
 from closerlook.tasks.task import Target, Unit
 
 COLUMNS = 10
@@ -22,7 +22,7 @@ Row = list[str]
 
 @dataclass(frozen=True)
 class Sentence:
-    """The rows of a sentence that are words (or kept empty nodes), each with its line number, and its comment lines."""
+    """A sentence: the rows that are words (or empty nodes, if kept), the line number of each, and the comment lines."""
 
     path: Path
     rows: list[Row]
@@ -31,7 +31,7 @@ class Sentence:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The forms, in order."""
+        """The forms of the words, in order."""
         return tuple([row[FORM] for row in self.rows])
 
 
@@ -39,9 +39,9 @@ Labelling = Callable[[Sentence], Sequence[Target]]
 
 
 def read(path: Path, split: str, options: Options) -> Reading:
-    """The examples of a CoNLL-U file, labelled as `options.label` says (UPOS unless given).
+    """The examples of a CoNLL-U file, with the labels that `options.label` chooses (by default UPOS).
 
-    HEAD is checked where it is read: for `deprel`.
+    HEAD is checked only for `deprel`, which needs it.
     """
     unit, labelling = _labelling(options.label or "upos")
     sentences = read_sentences(path, COLUMNS, empty_nodes=options.empty_nodes)
@@ -49,9 +49,9 @@ def read(path: Path, split: str, options: Options) -> Reading:
 
 
 def read_sentences(path: Path, columns: int, *, empty_nodes: bool) -> Iterator[Sentence]:
-    """Every sentence of a file with that many columns; rows of multiword tokens are left out, since their words follow.
+    """All sentences of a file with that many columns; rows of multiword tokens are skipped, since their words follow.
 
-    Ids are compared with the only ones possible at each place, so none is ever parsed.
+    Each id is compared with the ids that are possible in its row, so that no id has to be parsed.
     """
     rows: list[Row] = []
     numbers: list[int] = []
@@ -79,20 +79,20 @@ def read_sentences(path: Path, columns: int, *, empty_nodes: bool) -> Iterator[S
             continue
         else:
             raise InputError(
-                f"{path}, line {number}: id {shown(row[ID])}; expected {words + 1}: ids count words from 1"
+                f"{path}, line {number}: id {short_repr(row[ID])}; expected {words + 1}: ids count words from 1"
             )
         rows.append(row)
         numbers.append(number)
 
 
 def _is_multiword(id_: str, start: int) -> bool:
-    """Whether the id is the range of a multiword token whose first word is `start`."""
+    """Whether the id is the range of a multiword token that begins with word `start`."""
     match = MULTIWORD.fullmatch(id_)
     return match is not None and start == int(match[1]) <= int(match[2])
 
 
 def _labelling(label: str) -> tuple[Unit, Labelling]:
-    """The unit and the function from sentence to examples that a label option stands for."""
+    """The unit of a label option, and the function that returns the examples of a sentence."""
     field, _, key = label.partition(":")
     match field, bool(key):
         case "upos", False:
@@ -123,7 +123,7 @@ def _values(sentence: Sentence, column: int, key: str) -> list[Target]:
 
 
 def _relations(sentence: Sentence) -> list[Target]:
-    """(head, dependent) and relation, over the basic tree: `root` has no head, an empty node no place in it."""
+    """(head, dependent) and relation in the basic tree; excludes `root`, which has no head, and empty nodes."""
     position = {row[ID]: i for i, row in enumerate(sentence.rows) if "." not in row[ID]}
     targets: list[Target] = []
     for i, row in enumerate(sentence.rows):
@@ -132,7 +132,7 @@ def _relations(sentence: Sentence) -> list[Target]:
             continue
         if head not in position and head != "0":
             where = f"{sentence.path}, line {sentence.numbers[i]}"
-            raise InputError(f"{where}: HEAD {shown(head)}; expected 0 to {len(position)}, a word of the sentence")
+            raise InputError(f"{where}: HEAD {short_repr(head)}; expected 0 to {len(position)}, a word of the sentence")
         if relation != "root" and head != "0":
             targets.append(((position[head], i), relation))
     return targets

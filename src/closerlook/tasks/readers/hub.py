@@ -1,22 +1,25 @@
-"""Hugging Face datasets to tasks: from the hub, a folder of data files, or a folder made by `save_to_disk`."""
+"""Load tasks from Hugging Face datasets: on the hub, in a folder of data files, or saved by `save_to_disk`."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from closerlook.errors import InputError, WorkError
 from closerlook.tasks.readers.source import Options
 from closerlook.tasks.readers.tables import Record, annotate, find_layout
 from closerlook.tasks.task import Annotated, Task, Unit
 
+if TYPE_CHECKING:
+    from datasets import Dataset
+
 IGNORED = -100
-"""What PyTorch's losses leave out, hence what datasets hold where there is no label."""
+"""The label that PyTorch's losses ignore; datasets use it for words without a label."""
 
 
-def read_hub(
+def load_hub_task(
     name: str,
     *,
     config: str | None = None,
@@ -25,29 +28,30 @@ def read_hub(
     text: str | None = None,
     label: str | None = None,
 ) -> Task:
-    """The task in a dataset: token classification (words and as many labels) or classification of texts.
+    """The task in a dataset: token classification (a label for each word) or text classification.
 
-    Columns are those named, else found by their usual names, as in tables. A label that is None, -100, or negative
-    where the labels have names, is no example; splits without any example (hidden test labels) are left out.
+    words, text, label: names of columns; by default the usual names, as for tables. A label of None or -100 is no
+    example, nor is a negative label if the dataset names its labels. Splits without examples (hidden test labels) are
+    excluded.
     """
     options = Options(label=label, words=words, text=text)
     splits: dict[str, list[Annotated]] = {}
     units: set[Unit] = set()
-    for split, dataset in _load(name, config, revision).items():
+    for split, dataset in _load_dataset(name, config, revision).items():
         try:
-            unit, found = annotate(split, _records(dataset, options), split, options, cells=False)
+            unit, texts = annotate(split, _records(dataset, options), split, options, cells=False)
         except InputError as error:
             raise InputError(f"dataset {name!r}, {error}") from None
         if unit is not None:
-            splits |= found
+            splits |= texts
             units.add(unit)
     if len(units) != 1:
         raise InputError(f"dataset {name!r}: examples of {len(units)} units found; expected examples of one unit")
     return Task.build(Path(name).name, units.pop(), splits)
 
 
-def _load(name: str, config: str | None, revision: str | None) -> dict[str, Any]:
-    """The datasets by split."""
+def _load_dataset(name: str, config: str | None, revision: str | None) -> dict[str, Dataset]:
+    """The dataset of each split."""
     try:
         import datasets
     except ImportError:
@@ -66,8 +70,8 @@ def _load(name: str, config: str | None, revision: str | None) -> dict[str, Any]
     return {str(loaded.split or "train"): loaded}
 
 
-def _records(dataset: Any, options: Options) -> Iterator[tuple[int, Record]]:
-    """The numbered records, labels by name, without the columns that the task does not need."""
+def _records(dataset: Dataset, options: Options) -> Iterator[tuple[int, Record]]:
+    """The numbered records with label names; they have only the columns that the task needs."""
     if len(dataset) == 0:
         return
     dataset = dataset.with_format(None)
@@ -75,16 +79,16 @@ def _records(dataset: Any, options: Options) -> Iterator[tuple[int, Record]]:
     feature = dataset.features[layout.label]
     names = getattr(getattr(feature, "feature", feature), "names", None)
     for number, record in enumerate(dataset.select_columns([layout.text, layout.label]), start=1):
-        yield number, {**record, layout.label: _named(record[layout.label], names)}
+        yield number, {**record, layout.label: _label_names(record[layout.label], names)}
 
 
-def _named(value: Any, names: list[str] | None) -> Any:
-    """A label, or each of a list of them, by its name; None for no label."""
+def _label_names(value: object, names: list[str] | None) -> object:
+    """The name of a label, or of each label in a list; None for no label."""
     if isinstance(value, list):
-        return [_named(one, names) for one in value]
+        return [_label_names(item, names) for item in value]
     if names is None or value is None:
         return None if value == IGNORED else value
-    if value >= len(names):
+    if not isinstance(value, int) or value >= len(names):
         raise InputError(f"label {value} arrived; the dataset names labels 0 to {len(names) - 1}")
     return None if value < 0 else names[value]
 

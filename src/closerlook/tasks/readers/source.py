@@ -1,4 +1,4 @@
-"""What every reader of text files shares: decoded lines, and the options a caller may give."""
+"""Shared by all readers of text files: decoded lines, and the options that a caller may give."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from closerlook.errors import InputError
-from closerlook.tasks.task import Annotated, Unit
+from closerlook.tasks.task import DEV_SPLITS, Annotated, Unit
 
 Reading = tuple[Unit, dict[str, list[Annotated]]]
-"""What a reader makes of one file: the unit of its examples, and each split's annotated texts."""
+"""The content of one file: the unit of its examples, and the annotated texts of each split."""
 
-SPLITS = ("train", "dev", "valid", "validation", "test")
-"""The words that name a split, in the name of a file or in a column."""
+SPLITS = ("train", *DEV_SPLITS, "test")
+"""The names of splits that are recognised in file names and in a column `split`."""
 
-shown = reprlib.repr
-"""A value for an error message: escaped, on one line, cut where long or deeply nested."""
+short_repr = reprlib.repr
+"""A function that formats a value for an error message: escaped, on one line, shortened if long or deeply nested."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a caller may ask of a reader; each format knows some of it, see `FORMATS`."""
+    """The options for reading a file; `FORMATS` says which of them each format accepts."""
 
     label: str | None = None
     words: str | None = None
@@ -31,12 +31,12 @@ class Options:
     unit: Unit | None = None
     empty_nodes: bool = False
     split_column: str | None = None
-    find_splits: bool = False  # a table may have a column `split`, as nothing else says what its split is
+    find_splits: bool = False  # a column `split` may name the splits: neither the file's name nor an option does
 
     def given(self) -> list[str]:
         """The names of the options that are not at their default."""
-        asked = [field for field in fields(self) if field.name != "find_splits"]
-        return [field.name for field in asked if getattr(self, field.name) != field.default]
+        options = [field for field in fields(self) if field.name != "find_splits"]
+        return [field.name for field in options if getattr(self, field.name) != field.default]
 
 
 def read_bytes(path: Path) -> bytes:
@@ -56,10 +56,10 @@ def read_text(path: Path) -> str:
     try:
         return data.decode().replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        found = f"byte 0x{data[error.start]:02x} at offset {error.start} is not UTF-8"
-        raise InputError(f"{path}: {found}; expected UTF-8 text: convert the file first") from None
+        problem = f"byte 0x{data[error.start]:02x} at offset {error.start} is not UTF-8"
+        raise InputError(f"{path}: {problem}; expected UTF-8 text: convert the file first") from None
 
 
 def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Every line with its number from 1; `str.splitlines` would also cut at U+2028 and other characters of a text."""
+    """Each line with its number from 1; unlike `str.splitlines`, it splits only at `\\n`, not at U+2028 and others."""
     return enumerate(text.split("\n"), start=1)

@@ -12,11 +12,11 @@ from closerlook.tasks.task import Target
 COLUMNS = 19
 STRONG_EXPRESSION = 10  # `_` for a word that is not part of a strong multiword expression
 SUPERSENSE = {"role": 13, "function": 14}
-ADPOSITIONAL = "p."  # supersenses of nouns begin with n., of verbs with v.; ?? and `$ mark the ones left unlabelled
+ADPOSITIONAL = "p."  # supersenses of nouns begin with n., of verbs with v.; ?? and `$ mark unlabelled words
 
 
 def read(path: Path, split: str, options: Options) -> Reading:
-    """The single-word prepositions and possessives of a file, with the scene role (default) or function of each."""
+    """The single-word prepositions and possessives of a file, labelled with their scene role (default) or function."""
     label = options.label or "role"
     if label not in SUPERSENSE:
         raise InputError(f"label {label!r} is unknown in .conllulex; expected role or function")

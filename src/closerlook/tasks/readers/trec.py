@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from closerlook.errors import InputError
-from closerlook.tasks.readers.source import Options, Reading, numbered_lines, read_bytes, shown
+from closerlook.tasks.readers.source import Options, Reading, numbered_lines, read_bytes, short_repr
 from closerlook.tasks.task import Annotated
 
 
 def read(path: Path, split: str, options: Options) -> Reading:
-    """The questions of a file, each with its fine label (default, say 'NUM:dist') or its coarse one ('NUM')."""
+    """The questions of a file, each with its fine label (default, such as 'NUM:dist') or its coarse label ('NUM')."""
     label = options.label or "fine"
     if label not in {"fine", "coarse"}:
         raise InputError(f"label {label!r} is unknown in TREC files; expected fine or coarse")
@@ -21,13 +21,13 @@ def read(path: Path, split: str, options: Options) -> Reading:
         fine, _, question = line.strip().partition(" ")
         coarse, _, sublabel = fine.partition(":")
         if not (coarse and sublabel and question):
-            raise InputError(f"{path}, line {number}: {shown(line)}; expected 'LABEL:sublabel question'")
+            raise InputError(f"{path}, line {number}: {short_repr(line)}; expected 'LABEL:sublabel question'")
         questions.append((question.strip(), [((), fine if label == "fine" else coarse)]))
     return "sentence", {split: questions}
 
 
 def _decoded(data: bytes) -> str:
-    """The text, from UTF-8 or else Latin-1: the official train file holds a stray byte 0xf0 ('sister\\xf0city')."""
+    """The text, decoded as UTF-8, else Latin-1: the official train file has a wrong byte 0xf0 ('sister\\xf0city')."""
     try:
         return data.decode()
     except UnicodeDecodeError:

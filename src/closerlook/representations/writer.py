@@ -1,4 +1,4 @@
-"""A space file under way: rows are filled in through a memory map, then it is sealed with its checksum."""
+"""Write a space file row by row through a memory map; its checksum is added at the end."""
 
 from __future__ import annotations
 
@@ -11,16 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closerlook.errors import WorkError
-from closerlook.representations.files import header, sealed
+from closerlook.representations.files import header, with_checksum
 from closerlook.representations.space import Provenance
 
 MADV_POPULATE_WRITE = 23
 SMALL = 1 << 28
+"""The largest memory map, in bytes, whose pages are made ready at once."""
 
 
 @dataclass(frozen=True, eq=False)
-class Draft:
-    """An unfinished space file. X: (n, d), writable, in the file itself. fresh: no earlier run has written to it."""
+class SpaceWriter:
+    """A space file that is being written.
+
+    X: (n, d) writable, mapped to the file. fresh: the file is new, not continued from an interrupted run.
+    """
 
     path: Path
     start: bytes
@@ -32,13 +36,13 @@ class Draft:
     @classmethod
     def open(
         cls, path: Path, d: int, *, y: NDArray[np.int32], labels: tuple[str, ...], provenance: Provenance, key: str
-    ) -> Draft:
-        """The draft at that path, begun anew unless an earlier run left the very same one there."""
+    ) -> SpaceWriter:
+        """A writer for the file at that path; continues the file if an interrupted run left the same one there."""
         n = len(y)
         start = header(n, d, labels, provenance, key=key)
         size = len(start) + 4 * n * d + 4 * n
         try:
-            fresh = not _begun(path, start, size)
+            fresh = not _is_same_file(path, start, size)
             if fresh:
                 _allocate(path, start, size, y.astype("<i4"))
             X = np.memmap(path, dtype="<f4", mode="r+", offset=len(start), shape=(n, d))
@@ -48,25 +52,25 @@ class Draft:
             raise WorkError(f"{path} cannot be written ({size:,} bytes): {error.strerror or error}") from None
         return cls(path, start, X, y.astype("<i4"), key, fresh)
 
-    def seal(self) -> None:
-        """The file made complete: its checksum goes into the header.
+    def finish(self) -> None:
+        """Write the checksum into the header, which completes the file.
 
-        Nothing is forced to the disk: should the machine lose power before the system writes, the checksum tells.
+        The file is not flushed to the disk (fsync): after a power failure the checksum would not match.
         """
         with self.path.open("r+b") as stream:
-            stream.write(sealed(self.start, self.X, self.y))
+            stream.write(with_checksum(self.start, self.X, self.y))
 
 
 def _prefault(X: NDArray[np.float32]) -> None:
-    """The map's pages made ready at once, which is faster than meeting them one by one; only where there are few."""
+    """Make all pages of a small memory map ready at once, which is faster than one page fault for each."""
     pages = getattr(X, "_mmap", None)
     if pages is not None and X.nbytes <= SMALL:
-        with suppress(OSError, ValueError):  # Linux before 5.14 and other systems do not know the word
+        with suppress(OSError, ValueError):  # not supported by Linux before 5.14 and other systems
             pages.madvise(MADV_POPULATE_WRITE)
 
 
-def _begun(path: Path, start: bytes, size: int) -> bool:
-    """Whether an earlier run left this very draft there."""
+def _is_same_file(path: Path, start: bytes, size: int) -> bool:
+    """Whether an interrupted run left a file of this size and with this header there."""
     if not path.is_file() or path.stat().st_size != size:
         return False
     with path.open("rb") as stream:
@@ -74,7 +78,7 @@ def _begun(path: Path, start: bytes, size: int) -> bool:
 
 
 def _allocate(path: Path, start: bytes, size: int, y: NDArray[np.int32]) -> None:
-    """The file at its full size: a disk that is too small says so now, not as a crash when a mapped page is written."""
+    """Create the file at its full size, so that a full disk is an error now and not a crash when a page is written."""
     with path.open("wb") as stream:
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(stream.fileno(), 0, size)
