@@ -1,4 +1,4 @@
-"""Studies made up for tests: a small one written by hand, and others of any shape with plain numbers."""
+"""Artificial studies for tests: a small one written by hand, and generated ones of any size."""
 
 import csv
 import json
@@ -12,10 +12,10 @@ import pandas as pd
 from closerlook.study.results import COLUMNS, MANIFEST, TABLE
 
 GOLDEN = Path(__file__).parent / "golden.csv"
-"""Written by hand; the tests' expectations are worked out from it by hand as well."""
+"""Written by hand; the expected values in the tests are worked out from it by hand too."""
 
 BEYOND = Path(__file__).parent / "beyond.csv"
-"""What is measured beyond the paper, to be read after it."""
+"""Additional rows with the measures beyond the paper."""
 
 BLANK: dict[str, Any] = {
     "study": "golden",
@@ -37,17 +37,17 @@ BLANK: dict[str, Any] = {
 
 
 def frame(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
-    """Rows as a study's table; what they leave out is blank."""
+    """The table of a study with those rows; missing columns get the values of BLANK."""
     return pd.DataFrame([BLANK | row for row in rows], columns=list(COLUMNS)).astype(COLUMNS)
 
 
 def golden() -> pd.DataFrame:
-    """What studies measured at first: the paper's findings."""
+    """The table of a study that measured what the paper did."""
     return frame(_lines(GOLDEN))
 
 
 def golden_beyond() -> pd.DataFrame:
-    """The same with what they measure beyond the paper."""
+    """The same table with the measures beyond the paper."""
     return frame([*_lines(GOLDEN), *_lines(BEYOND)])
 
 
@@ -63,7 +63,7 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 
 def write_study(folder: Path, table: pd.DataFrame, manifest: dict[str, Any] | None = None) -> Path:
-    """A folder such as a study leaves behind."""
+    """The folder of a finished study."""
     folder.mkdir(parents=True, exist_ok=True)
     table.to_parquet(folder / TABLE, index=False)
     if manifest is not None:
@@ -81,9 +81,9 @@ def made_up(
     word: str = "word",
     wider: bool = False,
 ) -> pd.DataFrame:
-    """A whole study with numbers that mean nothing; steps: () leaves the encoders as they came.
+    """The table of a whole study with arbitrary numbers; steps: () for no fine-tuning.
 
-    wider: with what chance gives, intervals over examples, the panel and parts of train.
+    wider: with nulls, intervals over examples, the panel and split halves.
     """
     tasks = tasks or {"animals": ["cat", "dog", "eel"], "colours": ["red", "green", "blue", "grey"]}
     rows: list[dict[str, Any]] = []
@@ -98,7 +98,7 @@ def made_up(
                 rows += [
                     start | {"layer": layers[-1], "other": other, "measure": f"{one}_encoder", "value": 0.4}
                     for other in encoders[encoders.index(encoder) + 1 :]
-                    for one in LIKE
+                    for one in SIMILARITIES
                 ]
             for seed in seeds if steps else ():
                 for at, step in enumerate(steps):
@@ -114,11 +114,11 @@ def made_up(
                         rows += _probed(place | {"layer": layers[-1]}, 0.9)
                     if end and wider:
                         rows += _wider(place | {"layer": layers[-1]}, labels, grown)
-                        rows += _beside(place, layers, seeds)
+                        rows += _comparisons(place, layers, seeds)
     return frame(rows)
 
 
-LIKE = ("similarity", "cka", "rsa", "procrustes", "shared_neighbours")
+SIMILARITIES = ("similarity", "cka", "rsa", "procrustes", "shared_neighbours")
 MEASURES = (
     *("nc1", "cdnv", "nc2_norm", "nc2_angle", "nc3", "nc4", "participation_ratio", "two_nn", "iso_score"),
     *(
@@ -141,7 +141,7 @@ MEASURES = (
 
 
 def _wider(place: dict[str, Any], labels: Sequence[str], grown: float) -> list[dict[str, Any]]:
-    """What is measured at the start and the end beyond the paper."""
+    """The measures beyond the paper, before and after fine-tuning."""
     rows = [place | {"measure": name, "value": at + grown / 10} for at, name in enumerate(MEASURES)]
     for name, value in (
         ("separable_pairs", 0.9),
@@ -155,7 +155,7 @@ def _wider(place: dict[str, Any], labels: Sequence[str], grown: float) -> list[d
             rows.append(place | {"measure": f"similarity_{name}_{what}", "value": value, "n": 999})
         interval = {"ci_low": 0.4, "ci_high": 0.9, "n": 20}
         rows.append(place | {"measure": f"similarity_over_examples_{what}", "value": 0.8} | interval)
-    rows += [place | {"measure": f"{name}_random", "value": 0.3, "other": "random"} for name in LIKE]
+    rows += [place | {"measure": f"{name}_random", "value": 0.3, "other": "random"} for name in SIMILARITIES]
     rows += [place | {"measure": f"similarity_{part}", "value": 0.7 + grown / 50} for part in ("halves", "folds")]
     rows.append(place | {"measure": "mean_minimum_distance_bias", "value": 0.2, "n": 20})
     few = {
@@ -177,16 +177,16 @@ def _wider(place: dict[str, Any], labels: Sequence[str], grown: float) -> list[d
     return rows
 
 
-def _beside(place: dict[str, Any], layers: Sequence[int], seeds: Sequence[int]) -> list[dict[str, Any]]:
-    """The end of a fine-tuning beside the start, layer by layer, and beside the seeds before it."""
+def _comparisons(place: dict[str, Any], layers: Sequence[int], seeds: Sequence[int]) -> list[dict[str, Any]]:
+    """The end of a fine-tuning run compared with the pretrained encoder, by layer, and with earlier seeds."""
     rows = [
         place | {"layer": layer, "measure": f"{name}_original", "value": 1 - 0.2 * layer}
         for layer in layers
-        for name in LIKE[1:]
+        for name in SIMILARITIES[1:]
     ]
     for other in seeds[: seeds.index(place["seed"])]:
         there = place | {"layer": layers[-1], "other": str(other)}
-        rows += [there | {"measure": f"{name}_seed", "value": 0.6} for name in LIKE]
+        rows += [there | {"measure": f"{name}_seed", "value": 0.6} for name in SIMILARITIES]
     return rows
 
 
@@ -206,28 +206,33 @@ def _space(place: dict[str, Any], labels: Sequence[str], grown: float, word: str
         for measure, value in (("minimum_distance", grown + at), ("relative_minimum_distance", (grown + at) / 2)):
             rows.append(place | {"measure": measure, "label": label, "other": near, "value": value})
         for there in range(at + 1, m):
-            apart = {"measure": "label_distance", "label": label, "other": labels[there], "value": grown + at + there}
-            rows.append(place | apart)
+            distance = {
+                "measure": "label_distance",
+                "label": label,
+                "other": labels[there],
+                "value": grown + at + there,
+            }
+            rows.append(place | distance)
     point = {"row": 3, "weight": 0.75, "word": word, "text": f"a {word} here"}
-    told = {"clusters": [0, 1], "sizes": [8, 2], "blocker": 2, "blocker_size": 10, "decided": True}
-    told |= {"points": [point], "blocker_points": [point | {"word": None, "text": None}]}
-    text = json.dumps(told, ensure_ascii=False)
+    content = {"clusters": [0, 1], "sizes": [8, 2], "blocker": 2, "blocker_size": 10, "decided": True}
+    content |= {"points": [point], "blocker_points": [point | {"word": None, "text": None}]}
+    text = json.dumps(content, ensure_ascii=False)
     return [*rows, place | {"measure": "blocked_merge", "label": labels[0], "other": labels[-1], "n": 10, "text": text}]
 
 
 def _probed(place: dict[str, Any], value: float) -> list[dict[str, Any]]:
-    alike = place | {"measure": "similarity_train_test", "ci_low": 0.5, "ci_high": 1.0, "n": 3}
+    similarity = place | {"measure": "similarity_train_test", "ci_low": 0.5, "ci_high": 1.0, "n": 3}
     return [
         place | {"split": "test", "measure": "accuracy", "value": value, "n": 50, "text": "32×32"},
         place | {"split": "test", "measure": "accuracy_sd", "value": 0.01, "n": 5},
-        alike | {"value": 1.7 - value},
+        similarity | {"value": 1.7 - value},
     ]
 
 
-def _compared(place: dict[str, Any], labels: Sequence[str], alike: float, grown: float) -> list[dict[str, Any]]:
-    interval = {"ci_low": alike - 0.1, "ci_high": min(1.0, alike + 0.1), "n": len(labels)}
+def _compared(place: dict[str, Any], labels: Sequence[str], similarity: float, grown: float) -> list[dict[str, Any]]:
+    interval = {"ci_low": similarity - 0.1, "ci_high": min(1.0, similarity + 0.1), "n": len(labels)}
     return [
-        place | {"measure": "similarity_original", "value": alike} | interval,
+        place | {"measure": "similarity_original", "value": similarity} | interval,
         place | {"measure": "similarity_p_value_original", "value": 0.01, "n": 999},
         place | {"measure": "n_labels_increased", "value": float(len(labels)) if grown > 1 else 0.0},
         place | {"measure": "n_labels_decreased", "value": 0.0},

@@ -131,10 +131,10 @@ def test_paths_of_centroids_at_the_first_and_last_layer(figures: dict[tuple[str,
 
 
 def test_the_three_closest_labels_are_those_with_the_smallest_triangle() -> None:
-    apart = {"AB": 1.0, "AC": 9.0, "AD": 9.0, "BC": 2.0, "BD": 2.5, "CD": 1.5}
+    distances = {"AB": 1.0, "AC": 9.0, "AD": 9.0, "BC": 2.0, "BD": 2.5, "CD": 1.5}
     place = {"encoder": "bert-tiny", "task": "ps-fxn", "layer": 2, "step": 0, "is_final": False}
     table = frame(
-        place | {"measure": "label_distance", "label": a, "other": b, "value": v} for (a, b), v in apart.items()
+        place | {"measure": "label_distance", "label": a, "other": b, "value": v} for (a, b), v in distances.items()
     )
     start = frame([place | {"measure": "n_clusters", "value": 4.0}])
     import pandas as pd

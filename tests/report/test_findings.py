@@ -111,8 +111,8 @@ def test_two_labels_are_given_as_the_reason_for_no_similarity() -> None:
     table = made_up(tasks={"moods": ["good", "bad"]})
     table = table[~table.measure.str.startswith("similarity")]
     first, *_, fifth = judge(table)
-    told = "Cannot tell: 2 labels; spatial similarity needs at least 3."
-    assert (first.sentence, fifth.sentence) == (told, told)
+    sentence = "Cannot tell: 2 labels; spatial similarity needs at least 3."
+    assert (first.sentence, fifth.sentence) == (sentence, sentence)
 
 
 @pytest.mark.parametrize(("tried", "says"), [(5, None), (23, False), (None, False)])

@@ -375,8 +375,12 @@ def _halves(values: list[tuple[float, float]]):  # type: ignore[no-untyped-def]
     place = {"encoder": "e", "layer": 1, "step": 0, "is_final": False}
     return frame(
         place | {"task": f"t{at}", "measure": measure, "value": value}
-        for at, (halves, alike) in enumerate(values)
-        for measure, value in (("similarity_halves", halves), ("similarity_train_test", alike), ("n_clusters", 2.0))
+        for at, (halves, train_test) in enumerate(values)
+        for measure, value in (
+            ("similarity_halves", halves),
+            ("similarity_train_test", train_test),
+            ("n_clusters", 2.0),
+        )
     )
 
 

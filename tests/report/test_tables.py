@@ -199,9 +199,9 @@ def test_what_was_run_comes_from_the_table_where_there_is_no_manifest(results: R
 
 
 def test_encoders_with_their_entries_in_the_manifest() -> None:
-    told = {"layers": 2, "width": 128, "parameters": 4_385_920, "weights": "f" * 32, "revision": "abc123"}
+    entry = {"layers": 2, "width": 128, "parameters": 4_385_920, "weights": "f" * 32, "revision": "abc123"}
     results = index_results(
-        made_up(["bert-tiny", "bert-mini"]), {"encoders": {"google/x": {"name": "bert-tiny"} | told}}
+        made_up(["bert-tiny", "bert-mini"]), {"encoders": {"google/x": {"name": "bert-tiny"} | entry}}
     )
     table = study_facts.encoders_table(results)
     assert table.titles() == ["encoder", "layers", "width", "parameters", "weights", "revision"]
@@ -212,8 +212,8 @@ def test_encoders_with_their_entries_in_the_manifest() -> None:
 
 
 def test_tasks_with_labels_and_examples_of_each_split() -> None:
-    told = {"unit": "token", "labels": ["cat", "dog", "eel"], "examples": {"train": 30, "dev": 4, "test": 9}}
-    table = study_facts.tasks_table(index_results(made_up(), {"tasks": {"data/animals.tsv": told}}))
+    entry = {"unit": "token", "labels": ["cat", "dog", "eel"], "examples": {"train": 30, "dev": 4, "test": 9}}
+    table = study_facts.tasks_table(index_results(made_up(), {"tasks": {"data/animals.tsv": entry}}))
     assert table.titles() == ["task", "unit", "labels", "examples train", "examples dev", "examples test"]
     assert shown(table) == [
         ["animals", "token", "3", "30", "4", "9"],

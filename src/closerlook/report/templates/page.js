@@ -144,8 +144,8 @@
       if (!planes.length || !this.shown.size) return;
       const rows = this.rows().filter((row) => this.shown.has(row.label));
       for (const [name, layer] of planes) {
-        const mine = rows.filter((row) => row.layer === layer);
-        const spans = ["x", "y"].map((axis) => [Math.min(...mine.map((row) => row[axis])), Math.max(...mine.map((row) => row[axis]))]);
+        const inLayer = rows.filter((row) => row.layer === layer);
+        const spans = ["x", "y"].map((axis) => [Math.min(...inLayer.map((row) => row[axis])), Math.max(...inLayer.map((row) => row[axis]))]);
         const reach = (Math.max(...spans.map(([low, high]) => high - low)) * 1.25) / 2 || 1;
         spans.forEach(([low, high], at) => this.result.view.signal("xy"[at] + name, (low + high) / 2));
         this.result.view.signal("reach" + name, reach);
@@ -230,8 +230,8 @@
   const stages = [];
   for (const group of document.querySelectorAll(".figures")) {
     const entries = JSON.parse(group.querySelector(".entries").textContent);
-    const mine = [...group.querySelectorAll("figure")].map((figure) => new Stage(figure));
-    stages.push(...mine);
+    const ofGroup = [...group.querySelectorAll("figure")].map((figure) => new Stage(figure));
+    stages.push(...ofGroup);
     const picked = (what) => {
       const box = group.querySelector(`[data-pick="${what}"]`);
       return box ? (box.querySelector("select") || box.querySelector("input:checked")).value : null;
@@ -240,7 +240,7 @@
       const [encoder, task] = [picked("encoder"), picked("task")];
       const same = (one) => (encoder === null || one.encoder === encoder) && (task === null || one.task === task);
       const entry = entries.find(same);
-      mine.forEach((stage, side) => stage.show(entry ? entry.panels[side] : null));
+      ofGroup.forEach((stage, side) => stage.show(entry ? entry.panels[side] : null));
     };
     group.addEventListener("change", update);
     update();
