@@ -22,8 +22,9 @@ FILES = [
     "tests/representations",
     "tests/encoders",
     "tests/tuning",
-    "tests/study/test_measures.py",
-    "tests/study/test_wider.py",
+    "tests/study/test_kinds.py",
+    "tests/study/test_panel_kinds.py",
+    "tests/study/test_rows.py",
 ]
 """Tests that compare computed numbers."""
 

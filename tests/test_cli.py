@@ -251,7 +251,7 @@ def test_failed_work_is_one_line_and_exit_code_one(own_store: Path, tmp_path: Pa
     )
     assert done.stderr.count("\n") == 1
     assert (
-        f"place https://cogcomp.seas.upenn.edu/Data/QA/QC/train_5500.label at {tmp_path}/trec/train_5500.label"
+        f"save https://cogcomp.seas.upenn.edu/Data/QA/QC/train_5500.label as {tmp_path}/trec/train_5500.label"
         in done.stderr
     )
     assert list(tmp_path.iterdir()) == []

@@ -32,7 +32,7 @@ def one_thread() -> Iterator[None]:
 
 def test_every_setting_has_an_option_with_the_same_default() -> None:
     options = {name: parameter.default for name, parameter in signature(tune_command).parameters.items()}
-    renamed = {"splits": "split", "trainer_arguments": "trainer", "deterministic": "fast"}
+    renamed = {"trainer_arguments": "trainer", "deterministic": "fast"}
     for field in fields(TuningSettings):
         assert renamed.get(field.name, field.name) in options
         if field.name not in renamed:

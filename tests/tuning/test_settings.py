@@ -9,7 +9,7 @@ import pytest
 
 from closerlook.encoders.source import EncoderInfo
 from closerlook.errors import InputError
-from closerlook.study.plan import NOT_IN_TUNING, Tuning
+from closerlook.study.kinds.tune import NOT_IN_TUNING, Tuning
 from closerlook.tuning import TuningSettings
 from closerlook.tuning.settings import DEFAULTS_BY_SIZE
 from tests.tuning.tasks import small
