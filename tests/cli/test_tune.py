@@ -35,9 +35,9 @@ def test_every_setting_has_an_option_with_the_same_default() -> None:
     renamed = {"trainer_arguments": "trainer", "deterministic": "fast"}
     for field in fields(TuningSettings):
         assert renamed.get(field.name, field.name) in options
-        if field.name not in renamed:
+        if field.name not in {*renamed, "splits"}:
             assert options[field.name] == field.default, field.name
-    assert (options["split"], options["trainer"], options["fast"]) == (None, None, False)
+    assert (options["splits"], options["trainer"], options["fast"]) == (None, None, False)
 
 
 def test_a_run_prints_its_settings_and_a_table_of_snapshots(tmp_path: Path, capsys: Capsys) -> None:
