@@ -135,5 +135,42 @@ def test_the_documented_list_of_public_names_is_up_to_date() -> None:
     assert listed[0] == public_names(), "run python -m tests.test_architecture"
 
 
+PAGE = ROOT.parents[1] / "docs" / "architecture.md"
+MODULES = re.compile(r"(?<=<!-- modules -->\n).*?(?=<!-- end -->)", re.DOTALL)
+
+
+def modules() -> str:
+    """A Markdown list of all modules by package, each with the first line of its docstring."""
+    lines, package = [], None
+    for file in sorted(FILES, key=lambda file: (file.parent.relative_to(ROOT).as_posix(), file.name)):
+        folder = file.parent.relative_to(ROOT).as_posix()
+        if folder != package:
+            package = folder
+            lines += ["", f"**`closerlook/{'' if folder == '.' else f'{folder}/'}`**", ""]
+        text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
+        assert text, f"{file} has no docstring"
+        first = " ".join(text.split("\n\n")[0].split())
+        lines.append(f"- `{file.name}`: {first}")
+    return "\n".join([*lines, "", ""])
+
+
+def test_the_architecture_page_lists_every_module() -> None:
+    listed = MODULES.search(PAGE.read_text(encoding="utf-8"))
+    assert listed is not None
+    assert listed[0] == modules(), "run python -m tests.test_architecture"
+
+
+def test_paths_on_the_architecture_page_exist() -> None:
+    text = MODULES.sub("", PAGE.read_text(encoding="utf-8"))
+    packages = {path.name for path in ROOT.iterdir() if path.is_dir()}
+    named = [path for path in re.findall(r"`((?:\w+/)+\w*(?:\.py)?)`", text) if path.split("/")[0] in packages]
+    assert len(named) > 20
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
 if __name__ == "__main__":
-    API.write_text(TABLE.sub(lambda _: public_names(), API.read_text(encoding="utf-8")), encoding="utf-8")
+    for page, pattern, text in ((API, TABLE, public_names()), (PAGE, MODULES, modules())):
+        written = page.read_text(encoding="utf-8")
+        found = pattern.search(written)
+        assert found is not None
+        page.write_text(written[: found.start()] + text + written[found.end() :], encoding="utf-8")
