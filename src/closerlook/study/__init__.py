@@ -1,1 +1,1 @@
-"""Many questions: a plan, the cells it makes, their resumable execution, and the table that comes out."""
+"""Studies: a plan, the cells it needs, their resumable execution, the table of results, and the findings judged from it."""
