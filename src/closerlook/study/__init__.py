@@ -1,1 +1,1 @@
-"""Studies: a plan, the cells it needs, their resumable execution, the table of results, and the findings judged from it."""
+"""Studies: a plan, its cells, their resumable execution, the table of results, and findings judged from it."""
