@@ -197,7 +197,7 @@ def test_failed_cells_are_one_line_and_exit_code_one(
             ("nowhere.yaml",),
             "plan nowhere.yaml cannot be read: No such file or directory; expected a YAML file or one of",
         ),
-        (("default", "--task", "toy-poss"), "default has 3 problems: "),
+        (("default", "--task", "toy-poss"), "plan default has 1 problem: "),
         (
             ("default", "--encoder", "./nowhere"),
             "plan default has 1 problem: encoder ./nowhere: there is no such folder",
