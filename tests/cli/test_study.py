@@ -1,6 +1,7 @@
 """`closerlook study` as a user types it."""
 
 import json
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -54,6 +55,22 @@ def test_a_study_prints_a_line_for_each_task_and_says_what_is_new(plan: Path, tm
     again, err = run(capsys, "study", plan, "--out", tmp_path / "out", "--engine", "here")
     assert again == out
     assert "25 of 25 cells are finished, 0 of them new; " in err
+
+
+def test_a_csv_file_replaces_the_tasks_of_a_preset_with_a_note_on_standard_error(
+    tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (None, "closerlook"):  # handlers of pytest and of earlier commands
+        monkeypatch.setattr(logging.getLogger(name), "handlers", [])
+    file = tmp_path / "reviews.csv"
+    rows = [f"{split},film {n},{stars}" for split in ("train", "test") for n in range(4) for stars in (1, 5)]
+    file.write_text("\n".join(["split,review,stars", *rows]))
+    task = f"{file}?text=review&label=stars"
+    out, err = run(capsys, "study", "--task", task, "--out", tmp_path / "out", "--dry-run", "--json")
+    assert err == "cross pairs of preset default dropped, because the tasks were replaced: toy-fxn → toy-role\n"
+    forecast = json.loads(out)
+    assert forecast["plan"]["tasks"] == [task]
+    assert forecast["plan"]["cross"] == []
 
 
 def test_another_study_in_the_same_folder_is_told(frozen: Path, tmp_path: Path, capsys: Capsys) -> None:
@@ -180,7 +197,7 @@ def test_failed_cells_are_one_line_and_exit_code_one(
             ("nowhere.yaml",),
             "plan nowhere.yaml cannot be read: No such file or directory; expected a YAML file or one of",
         ),
-        (("default", "--task", "toy-poss"), "default has 3 problems: "),
+        (("default", "--task", "toy-poss"), "plan default has 1 problem: "),
         (
             ("default", "--encoder", "./nowhere"),
             "plan default has 1 problem: encoder ./nowhere: there is no such folder",

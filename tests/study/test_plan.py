@@ -70,6 +70,32 @@ def test_what_the_command_line_says_replaces_entries() -> None:
     assert plan.device == "cpu"
 
 
+def test_replaced_tasks_of_a_preset_drop_its_cross_pairs_of_other_tasks_with_a_note(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert read_plan("default", tasks="mine.csv").cross == []
+    assert caplog.messages == [
+        "cross pairs of preset default dropped, because the tasks were replaced: toy-fxn → toy-role"
+    ]
+    plan = read_plan("paper", tasks=["ps-role", "mine.csv", "ps-fxn"])
+    assert plan.cross != "all"
+    assert [(pair.tuned, pair.probed) for pair in plan.cross] == [("ps-fxn", "ps-role"), ("ps-role", "ps-fxn")]
+    assert caplog.messages[1].endswith("pos → ps-role, pos → ps-fxn, ps-role → pos, ps-fxn → pos")
+
+
+def test_a_preset_whose_cross_pairs_all_fit_the_new_tasks_gives_no_note(caplog: pytest.LogCaptureFixture) -> None:
+    assert len(read_plan("default", tasks=["toy-role", "toy-fxn"]).cross) == 1
+    assert len(read_plan("default").cross) == 1
+    assert caplog.messages == []
+
+
+def test_cross_pairs_of_a_plan_file_are_never_dropped(tmp_path: Path) -> None:
+    file = tmp_path / "plan.yaml"
+    file.write_text("encoders: bert-tiny\ntasks: [toy-role, toy-fxn]\ncross: [{tuned: toy-fxn, probed: toy-role}]\n")
+    with pytest.raises(PlanError, match="cross names task 'toy-fxn', which is not among the tasks"):
+        read_plan(file, tasks=["toy-role"])
+
+
 def test_a_plan_comes_back_from_what_it_writes(tasks: Path) -> None:
     plan = small_plan(tasks, seeds=[1, 2], snapshots=[0, 1])
     assert make_plan(plan.to_dict()) == plan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import resources
@@ -24,6 +25,8 @@ from closerlook.study.kinds.tune import Tuning
 from closerlook.tuning.schedule import read_snapshots
 
 PRESETS = ("default", "paper", "paper-small")
+
+log = logging.getLogger(__name__)
 
 
 def _check_measure(value: str) -> str:
@@ -142,6 +145,9 @@ def _outside(pair: Cross, plan: Plan) -> list[str]:
 def read_plan(source: str | Path, **changes: Any) -> Plan:
     """The plan in a YAML file, or a preset: default, paper, paper-small. changes: entries to replace.
 
+    If `tasks` replaces the tasks of a preset, the cross pairs of the preset that name other tasks are dropped, with a
+    note in the log. The cross pairs of a YAML file are never dropped: they must name tasks of the plan.
+
     >>> plan = read_plan("default")
     >>> plan.encoders, len(plan.tasks)
     (['bert-tiny'], 5)
@@ -155,7 +161,18 @@ def read_plan(source: str | Path, **changes: Any) -> Plan:
         raise InputError(f"plan {source} is not YAML: {' '.join(str(error).split())}{quoted}") from None
     if not isinstance(values, dict):
         raise InputError(f"plan {source} holds {type(values).__name__}; expected entries such as encoders and tasks")
+    if preset and changes.get("tasks") is not None:
+        values["cross"] = _cross_among(values["cross"], as_list(changes["tasks"]), str(source))
     return make_plan(values, str(source), **changes)
+
+
+def _cross_among(pairs: list[dict[str, str]], tasks: list[str], preset: str) -> list[dict[str, str]]:
+    """The cross pairs of a preset whose two tasks are among `tasks`; the log names the other pairs."""
+    kept = [pair for pair in pairs if pair["tuned"] in tasks and pair["probed"] in tasks]
+    dropped = [f"{pair['tuned']} → {pair['probed']}" for pair in pairs if pair not in kept]
+    if dropped:
+        log.warning("cross pairs of preset %s dropped, because the tasks were replaced: %s", preset, ", ".join(dropped))
+    return kept
 
 
 class PlanError(InputError):
