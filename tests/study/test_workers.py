@@ -20,7 +20,7 @@ from closerlook.study.graph import expand
 from closerlook.study.kinds import geometry
 from closerlook.study.runner import StudyState, study_lock, work_through
 from closerlook.study.study import run_study
-from closerlook.study.workers import THREAD_VARIABLES, WorkerLost, WorkerProcess
+from closerlook.study.workers import THREAD_VARIABLES, WorkerLost, WorkerProcess, children_memory
 from tests.study.small import opened, small_plan
 
 
@@ -158,45 +158,116 @@ def test_memory_that_running_cells_will_still_take_is_counted(monkeypatch: pytes
     engine.close()
 
 
-def test_a_worker_that_dies_is_reported_and_replaced(tasks: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def unknown(tasks: Path, tmp_path: Path) -> Cell:
+    """A cell that fails before it begins, so that its worker is idle soon."""
     study = opened(small_plan(tasks, measures=["clusters"], tuning=None), tmp_path)
     (cell,) = [cell for cell in expand(study, lambda key: None).cells.values() if cell.kind == "extract"]
+    return replace(cell, kind="unknown")
+
+
+def worker_processes() -> list[psutil.Process]:
+    """The worker processes below this one; loky's resource trackers are not among them."""
+    children = psutil.Process().children()
+    return [
+        child for child in children if THREAD_VARIABLES[0] in child.environ() and "--process-name" in child.cmdline()
+    ]
+
+
+def test_a_worker_that_dies_is_reported_and_replaced(unknown: Cell, tmp_path: Path) -> None:
     engine = Processes(1)
     try:
-        unknown = replace(cell, kind="unknown")  # fails before it begins, so that the worker is idle
         assert "KeyError" in engine.submit(unknown, str(tmp_path)).result().error
-        (worker,) = engine._started
-        worker._process.kill()
-        worker._process.wait()
+        (process,) = worker_processes()
+        process.kill()
+        process.wait()
         with pytest.raises(WorkerLost, match="ended with a cell unfinished") as caught:
             engine.submit(unknown, str(tmp_path)).result()
         assert caught.value.attempts == 1
         assert "KeyError" in engine.submit(unknown, str(tmp_path)).result().error
-        assert worker not in engine._started
+        (replacement,) = worker_processes()
+        assert replacement.pid != process.pid
+    finally:
+        engine.close(now=True)
+    assert not worker_processes()
+
+
+def test_a_worker_that_dies_leaves_other_workers_and_their_cells_alone(unknown: Cell, tmp_path: Path) -> None:
+    engine = Processes(2)
+    try:
+        both = [engine.submit(unknown, str(tmp_path)) for _ in range(2)]
+        assert all("KeyError" in future.result().error for future in both)
+        first, second = worker_processes()
+        first.kill()
+        first.wait()
+        outcomes = [engine.submit(unknown, str(tmp_path)) for _ in range(2)]
+        assert sorted(type(future.exception()) is WorkerLost for future in outcomes) == [False, True]
+        assert second.is_running()
     finally:
         engine.close(now=True)
 
 
-def test_a_worker_ends_with_the_connection_to_its_parent() -> None:
+def test_a_worker_ends_with_its_parent(unknown: Cell, tmp_path: Path) -> None:
     worker = WorkerProcess(1)
-    worker._connection.close()
-    assert worker._process.wait(60) == 1
+    worker.submit(unknown, str(tmp_path)).result()
+    (process,) = worker_processes()
+    worker._parent_end.close()  # as the operating system does when the parent ends
+    assert process.wait(60) == 1
 
 
-def test_workers_find_thread_limits_and_ignore_interrupts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_find_thread_limits_and_ignore_interrupts(
+    unknown: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    before = children_memory()
     worker = WorkerProcess(2)
     try:
-        process = psutil.Process(worker._process.pid)
+        worker.submit(unknown, str(tmp_path)).result()
+        (process,) = worker_processes()
         assert {process.environ()[name] for name in THREAD_VARIABLES} == {"2"}
         os.kill(process.pid, signal.SIGINT)
         time.sleep(0.2)
-        assert worker._process.poll() is None
-        assert worker.memory > 0
+        assert process.is_running()
+        assert children_memory() > before + 10_000_000
     finally:
-        worker.kill()
-    assert worker.memory == 0
+        worker.close(now=True)
+    assert not process.is_running()
     assert os.environ["OMP_NUM_THREADS"] == "7"
+
+
+def test_a_worker_does_not_import_modules_of_the_current_folder(
+    unknown: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("argparse", "loky"):
+        (tmp_path / f"{module}.py").write_text("raise SystemExit(3)")
+    monkeypatch.chdir(tmp_path)
+    worker = WorkerProcess(1)
+    try:
+        assert "KeyError" in worker.submit(unknown, str(tmp_path)).result().error
+    finally:
+        worker.close(now=True)
+
+
+def test_a_worker_that_takes_more_memory_is_not_restarted(unknown: Cell, tmp_path: Path) -> None:
+    worker = WorkerProcess(1)
+    try:
+        worker.submit(unknown, str(tmp_path)).result()  # loky takes the memory after the first cell for normal
+        (process,) = worker_processes()
+        worker._pool.submit(_keep_memory, 400_000_000).result()
+        worker.submit(unknown, str(tmp_path)).result()
+        worker.submit(unknown, str(tmp_path)).result()
+        assert worker_processes() == [process]
+    finally:
+        worker.close(now=True)
+
+
+def _keep_memory(size: int) -> None:
+    """Take memory that is not given back, for longer than loky waits between two looks at it."""
+    kept.append(b"1" * size)
+    time.sleep(1.1)
+
+
+kept: list[bytes] = []
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,7 @@ class Encoder:
     """A loaded encoder. `Encoder.load` loads one by name; `Encoder.wrap` takes a model that is in memory already.
 
     loaded_fingerprint: the fingerprint of the files that it was loaded from, and the digest of its weights then.
+    alignments: if given, `align` keeps its results there, for texts that are read again after the weights have changed.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Encoder:
     checkpoint: str | None = None
     seed: int | None = None
     loaded_fingerprint: tuple[str, str] | None = None
+    alignments: dict[tuple[Text, ...], Alignment] | None = None
 
     @classmethod
     def load(
@@ -107,9 +110,10 @@ class Encoder:
         weights = weights_digest(self.model)
         if self.loaded_fingerprint is not None and self.loaded_fingerprint[1] == weights:
             return self.loaded_fingerprint[0]
-        rules = json.loads(self.tokenizer.backend_tokenizer.to_str()) | {"truncation": None, "padding": None}
+        rules = _tokenizer_rules(self.tokenizer.backend_tokenizer.to_str())
         config = {key: value for key, value in self.model.config.to_dict().items() if key not in INCIDENTAL}
-        return xxhash.xxh3_128(json.dumps([rules, config, weights], default=str).encode()).hexdigest()
+        parts = [rules, json.dumps(config, default=str), json.dumps(weights)]
+        return xxhash.xxh3_128(f"[{', '.join(parts)}]".encode()).hexdigest()
 
     @property
     def dtype(self) -> str:
@@ -123,7 +127,12 @@ class Encoder:
 
     def align(self, texts: Sequence[Text]) -> Alignment:
         """The texts, tokenized for this encoder, with the subwords of each word."""
-        return align(self.tokenizer, texts, self.info.window)
+        if self.alignments is None:
+            return align(self.tokenizer, texts, self.info.window)
+        key = tuple(texts)
+        if key not in self.alignments:
+            self.alignments[key] = align(self.tokenizer, texts, self.info.window)
+        return self.alignments[key]
 
     def hidden_states(self, windows: Sequence[Sequence[int]]) -> tuple[torch.Tensor, ...]:
         """The hidden states (windows, length, d) of each layer; layer 0 is the embedding output. Differentiable."""
@@ -214,6 +223,12 @@ def _evaluating(model: torch.nn.Module) -> Iterator[None]:
             yield
     finally:
         model.train(training)
+
+
+@lru_cache(maxsize=4)
+def _tokenizer_rules(serialized: str) -> str:
+    """A serialized tokenizer without truncation and padding, as JSON; cached, since vocabularies are long."""
+    return json.dumps(json.loads(serialized) | {"truncation": None, "padding": None})
 
 
 def weights_digest(model: torch.nn.Module) -> str:

@@ -24,8 +24,9 @@ from closerlook.encoders.encoder import Encoder
 from closerlook.representations.atomic import atomic_write
 from closerlook.representations.extract import Progress, Target
 from closerlook.representations.store import Store, content_key
-from closerlook.representations.targets import VECTORS_PER_EXAMPLE, locate_examples
+from closerlook.representations.targets import locate_examples
 from closerlook.representations.writer import SpaceWriter
+from closerlook.tasks.task import VECTORS_PER_EXAMPLE
 
 CHUNK = 16
 """Texts are tokenized in chunks of this many characters for each token of a batch, which is about four batches.

@@ -6,10 +6,7 @@ import numpy as np
 
 from closerlook.encoders.alignment import Alignment, Ints, Pool, Pooling, cls_pooling, range_pooling
 from closerlook.errors import InputError
-from closerlook.tasks.task import Split, Unit
-
-VECTORS_PER_EXAMPLE = {"token": 1, "pair": 2, "span": 1, "sentence": 1}
-"""How many pooled vectors make up one example; a pair is the vector of its head, then that of its dependent."""
+from closerlook.tasks.task import VECTORS_PER_EXAMPLE, Split, Unit
 
 
 def locate_examples(

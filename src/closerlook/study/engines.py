@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import suppress
-from queue import Empty, SimpleQueue
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import psutil
@@ -14,7 +13,7 @@ from closerlook.errors import InputError, WorkError
 from closerlook.geometry.kernels import count_threads
 from closerlook.study.cells import Cell
 from closerlook.study.execution import Outcome, attempt
-from closerlook.study.workers import WorkerLost, WorkerProcess
+from closerlook.study.workers import LOST, WorkerLost, WorkerProcess, children_memory
 from closerlook.version import __version__
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ class Here:
 class Processes:
     """Several cells at a time on this machine, each in a worker process with its share of the cores.
 
-    A thread for each worker waits for its answers. Workers are started when their first cell arrives.
+    Workers are started when their first cell arrives. One that dies is replaced; other workers go on.
     """
 
     name = "processes"
@@ -78,37 +77,25 @@ class Processes:
     def __init__(self, workers: int) -> None:
         self.workers = workers
         self.threads = max(1, cores() // workers)
-        self._waiting_threads = ThreadPoolExecutor(workers)
-        self._idle: SimpleQueue[WorkerProcess] = SimpleQueue()
-        self._started: list[WorkerProcess] = []
-        self._lock = threading.Lock()
-        self._closed = False
+        self._idle: list[WorkerProcess] = []
+        self._busy: set[WorkerProcess] = set()
 
     def submit(self, cell: Cell, out: str) -> Future[Outcome]:
         """Run a cell on an idle worker, or on a new one."""
-        return self._waiting_threads.submit(self._run, cell, out)
-
-    def _run(self, cell: Cell, out: str) -> Outcome:
-        worker = self._take_worker()
+        worker = self._idle.pop() if self._idle else WorkerProcess(self.threads)
+        self._busy.add(worker)
         try:
-            outcome = worker.run(cell, out)
-        except WorkerLost:
-            with self._lock:
-                self._started.remove(worker)
-            raise
-        self._idle.put(worker)
-        return outcome
+            future = worker.submit(cell, out)
+        except LOST as error:  # it died while it was idle
+            future = Future()
+            future.set_exception(error)
+        return _relay(future, LOST, _process_lost, partial(self._release, worker))
 
-    def _take_worker(self) -> WorkerProcess:
-        """An idle worker, or a new one; there are never more than threads that wait for them."""
-        with suppress(Empty):
-            return self._idle.get_nowait()
-        with self._lock:
-            if self._closed:
-                raise WorkerLost("the engine was closed before the cell began")
-            worker = WorkerProcess(self.threads)
-            self._started.append(worker)
-            return worker
+    def _release(self, worker: WorkerProcess, *, lost: bool) -> None:
+        """Keep a worker for the next cell, unless it is lost."""
+        self._busy.discard(worker)
+        if not lost:
+            self._idle.append(worker)
 
     def has_room(self, running: int, expected: int, reserved: int) -> bool:
         """Whether a worker is idle and there is memory besides what running cells will still take.
@@ -119,19 +106,17 @@ class Processes:
             return True
         if running >= self.workers:
             return False
-        taken = sum(worker.memory for worker in list(self._started))
         free: int = psutil.virtual_memory().available
-        return expected + max(0, reserved - taken) <= MEMORY_SHARE * free
+        return expected + max(0, reserved - children_memory()) <= MEMORY_SHARE * free
 
     def close(self, *, now: bool = False) -> None:
         """Stop the workers; now: while they run cells, whose results are then missing."""
-        if not now:
-            self._waiting_threads.shutdown(wait=True)
-        with self._lock:
-            self._closed = True
-            for worker in list(self._started):
-                worker.kill()
-        self._waiting_threads.shutdown(wait=True, cancel_futures=True)
+        for worker in [*self._idle, *self._busy]:
+            worker.close(now=now)
+
+
+def _process_lost(error: BaseException) -> WorkerLost:
+    return WorkerLost(f"a worker process ended with a cell unfinished ({type(error).__name__})")
 
 
 class Dask:
@@ -165,8 +150,10 @@ class Dask:
 
     def submit(self, cell: Cell, out: str) -> Future[Outcome]:
         """Run a cell on a worker that the scheduler chooses."""
+        from distributed import KilledWorker
+
         executor = self._gpu if cell.gpu else self._plain
-        return _report_lost_workers(executor.submit(_run_on_worker, cell, out))
+        return _relay(executor.submit(_run_on_worker, cell, out), KilledWorker, _dask_workers_lost)
 
     def has_room(self, running: int, expected: int, reserved: int) -> bool:
         """The scheduler takes care of memory; a worker with one thread gets its next cell before it has finished."""
@@ -183,27 +170,37 @@ DASK_ATTEMPTS = 2
 """How many attempts a KilledWorker counts for: Dask itself has tried the cell several times."""
 
 
-def _report_lost_workers(future: Future[Outcome]) -> Future[Outcome]:
-    """The same future, with Dask's KilledWorker turned into WorkerLost."""
-    from distributed import KilledWorker
+def _dask_workers_lost(error: BaseException) -> WorkerLost:
+    return WorkerLost(f"Dask lost its workers: {error}", DASK_ATTEMPTS)
 
-    outcome: Future[Outcome] = Future()
+
+def _relay(
+    future: Future[Outcome],
+    lost: type[Exception] | tuple[type[Exception], ...],
+    as_worker_lost: Callable[[BaseException], WorkerLost],
+    release: Callable[..., None] = lambda *, lost: None,
+) -> Future[Outcome]:
+    """A future that ends as `future` does, but with WorkerLost in place of the errors in `lost`.
+
+    release: called with `lost`, whether the worker was lost, before the returned future ends.
+    """
+    relayed: Future[Outcome] = Future()
 
     def settle(done: Future[Outcome]) -> None:
         if done.cancelled():
-            outcome.cancel()
-            outcome.set_running_or_notify_cancel()
+            release(lost=True)
+            relayed.cancel()
+            relayed.set_running_or_notify_cancel()
             return
         error = done.exception()
+        release(lost=isinstance(error, lost))
         if error is None:
-            outcome.set_result(done.result())
-        elif isinstance(error, KilledWorker):
-            outcome.set_exception(WorkerLost(f"Dask lost its workers: {error}", DASK_ATTEMPTS))
+            relayed.set_result(done.result())
         else:
-            outcome.set_exception(error)
+            relayed.set_exception(as_worker_lost(error) if isinstance(error, lost) else error)
 
     future.add_done_callback(settle)
-    return outcome
+    return relayed
 
 
 def _run_on_worker(cell: Cell, out: str) -> Outcome:

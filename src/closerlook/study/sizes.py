@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from closerlook.encoders.source import EncoderInfo
-from closerlook.representations.targets import VECTORS_PER_EXAMPLE
 from closerlook.study.cells import Cell, ResolvedPlan
-from closerlook.tasks.task import Task
+from closerlook.tasks.task import VECTORS_PER_EXAMPLE, Task
 
 BASE_BYTES = 400_000_000
 """Memory of a process that has loaded torch and the other libraries."""

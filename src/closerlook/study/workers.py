@@ -1,23 +1,23 @@
-"""Worker processes of this machine: one Python process that runs one cell after another for its parent.
+"""Worker processes on this machine: each is a loky pool of one process, so that a killed process loses one cell.
 
-A worker is a program of its own (`python -m closerlook.study.workers`). `multiprocessing` would import the main module
-of the parent in every worker, and a user's script would start its study again there.
+loky does not import the parent's main module in a worker, as `multiprocessing` does; a user's script would start its
+study again there.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
-from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from queue import SimpleQueue
 
 import psutil
+from loky import BrokenProcessPool, ProcessPoolExecutor
+from loky.backend import get_context
+from loky.process_executor import ShutdownExecutorError
 
 from closerlook.errors import WorkError
 from closerlook.study.cells import Cell
@@ -26,8 +26,10 @@ from closerlook.study.execution import Outcome, attempt
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Environment variables that libraries read when they are loaded."""
 
-Request = tuple[Cell, str, int]
-"""A cell, the study's folder, and the number of threads."""
+LOST = (BrokenProcessPool, ShutdownExecutorError)
+"""Errors of loky that mean that a process ended before its cell did."""
+
+CONTEXT = get_context("loky")
 
 
 class WorkerLost(WorkError):  # noqa: N818 - it is an event that the runner handles, not an error that users see
@@ -39,48 +41,45 @@ class WorkerLost(WorkError):  # noqa: N818 - it is an event that the runner hand
 
 
 class WorkerProcess:
-    """The parent's side of a worker. threads: how many the worker may use."""
+    """A worker process. It starts with its first cell. threads: how many it may use."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        self._connection, remote = Pipe()
-        with remote, _interrupts_blocked():
-            self._process = subprocess.Popen(  # noqa: S603 - our own module and a number
-                [sys.executable, "-P", "-m", "closerlook.study.workers", str(remote.fileno())],
-                env=_environment(threads),
-                pass_fds=[remote.fileno()],
-                stdin=subprocess.DEVNULL,
-            )
+        self._parent_end, self._child_end = CONTEXT.Pipe()
+        self._pool = ProcessPoolExecutor(
+            1, context=CONTEXT, initializer=_prepare, initargs=(self._child_end,), env=_environment(threads)
+        )
 
-    def run(self, cell: Cell, out: str) -> Outcome:
-        """Run a cell; WorkerLost if the process ends before it has answered."""
-        try:
-            self._connection.send((cell, out, self.threads))
-            outcome: Outcome = self._connection.recv()
-        except (EOFError, OSError):
-            self.kill()
-            raise WorkerLost(f"the worker process {self._process.pid} ended with a cell unfinished") from None
-        return outcome
+    def submit(self, cell: Cell, out: str) -> Future[Outcome]:
+        """Start a cell; the future raises one of the errors in LOST if the process ends before the cell does."""
+        with _interrupts_blocked():
+            future: Future[Outcome] = self._pool.submit(attempt, cell, out, self.threads)
+        return future
 
-    @property
-    def memory(self) -> int:
-        """The bytes of memory that the process holds."""
+    def close(self, *, now: bool) -> None:
+        """End the process; now: also if it runs a cell. A result file is complete or not there, so none is damaged."""
+        self._pool.shutdown(wait=True, kill_workers=now)
+
+
+def children_memory() -> int:
+    """The bytes of memory that all processes below this one hold."""
+    total = 0
+    for process in psutil.Process().children(recursive=True):
         try:
-            resident: int = psutil.Process(self._process.pid).memory_info().rss
+            total += process.memory_info().rss
         except psutil.Error:
-            return 0
-        return resident
-
-    def kill(self) -> None:
-        """End the process at once; a result file is complete or not there, so nothing is damaged."""
-        self._process.kill()
-        self._process.wait()
+            continue  # it has ended
+    return total
 
 
 def _environment(threads: int) -> dict[str, str]:
-    """The environment of a worker: thread limits, and the parent's module search path."""
-    path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
-    return os.environ | dict.fromkeys(THREAD_VARIABLES, str(threads)) | {"PYTHONPATH": path}
+    """The variables that differ from the parent's environment.
+
+    The worker must not find modules in the current folder that the parent does not find there. loky must not restart
+    a worker that takes more memory than after its first cell: loading torch suffices, and every restart loads it again.
+    """
+    own = {"PYTHONSAFEPATH": "1", "LOKY_MAX_MEMORY_LEAK_SIZE": "1e18"}
+    return dict.fromkeys(THREAD_VARIABLES, str(threads)) | own
 
 
 @contextmanager
@@ -93,27 +92,18 @@ def _interrupts_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-# ---- the worker's side ----
+# ---- in the worker ----
 
 
-def main(descriptor: int) -> None:
-    """Run the cells that arrive, until the parent closes the connection or ends."""
+def _prepare(connection: Connection) -> None:
+    """Ignore Ctrl-C, and end this process when its parent ends. connection: to the parent, which never sends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    connection = Connection(descriptor)
-    requests: SimpleQueue[Request] = SimpleQueue()
-    threading.Thread(target=_receive, args=(connection, requests), daemon=True).start()
-    while True:
-        connection.send(attempt(*requests.get()))
+    threading.Thread(target=_end_with_parent, args=(connection,), daemon=True).start()
 
 
-def _receive(connection: Connection, requests: SimpleQueue[Request]) -> None:
-    """Pass requests on. The connection ends when the parent does, however it ends: then the worker ends at once."""
+def _end_with_parent(connection: Connection) -> None:
+    """Wait until the connection closes, which it does however the parent ends; then end this process at once."""
     try:
-        while True:
-            requests.put(connection.recv())
+        connection.recv()
     except (EOFError, OSError):
         os._exit(1)
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))

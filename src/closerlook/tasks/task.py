@@ -24,6 +24,9 @@ POSITIONS: dict[Unit, tuple[str, ...]] = {
 }
 """For each unit, the meaning of the columns of `Split.positions`; `stop` is one past the last word."""
 
+VECTORS_PER_EXAMPLE: dict[Unit, int] = {"token": 1, "pair": 2, "span": 1, "sentence": 1}
+"""How many pooled vectors make up one example; a pair is the vector of its head, then that of its dependent."""
+
 DEV_SPLITS = ("dev", "valid", "validation", "val")
 """The usual names of the development split."""
 
@@ -140,11 +143,20 @@ class Task:
         """
         if self.unit == "sentence":
             return None
-        ranges = split.positions.tolist()
-        if self.unit == "span":
-            ranges = [range(start, stop) for start, stop in ranges]
-        texts = [split.texts[i] for i in split.sentence.tolist()]
-        return tuple(" ".join(text[i] for i in words) for text, words in zip(texts, ranges, strict=True))
+        if split not in self._words:
+            ranges = split.positions.tolist()
+            if self.unit == "span":
+                ranges = [range(start, stop) for start, stop in ranges]
+            texts = [split.texts[i] for i in split.sentence.tolist()]
+            self._words[split] = tuple(
+                " ".join(text[i] for i in words) for text, words in zip(texts, ranges, strict=True)
+            )
+        return self._words[split]
+
+    @cached_property
+    def _words(self) -> dict[Split, tuple[str, ...]]:
+        """The results of `words`: every space of a split needs them, and a study has hundreds of spaces."""
+        return {}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Task) and self.content_hash == other.content_hash

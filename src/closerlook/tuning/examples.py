@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from closerlook.encoders.alignment import Ints, Pool, Pooling
 from closerlook.encoders.encoder import Encoder
-from closerlook.representations.targets import VECTORS_PER_EXAMPLE, locate_examples
-from closerlook.tasks.task import Split, Unit
+from closerlook.representations.targets import locate_examples
+from closerlook.tasks.task import VECTORS_PER_EXAMPLE, Split, Unit
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,7 @@ from torch.nn.functional import cross_entropy
 
 from closerlook.encoders.alignment import pool
 from closerlook.encoders.encoder import Encoder
-from closerlook.representations.targets import VECTORS_PER_EXAMPLE
-from closerlook.tasks.task import Task
+from closerlook.tasks.task import VECTORS_PER_EXAMPLE, Task
 from closerlook.tuning.examples import Batch
 
 CHUNK = 65536

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 import torch
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments, set_seed
 
+from closerlook.encoders.alignment import Alignment
 from closerlook.encoders.encoder import Encoder
 from closerlook.errors import InputError, WorkError
 from closerlook.representations.extract import Progress, choose_layers, choose_pool, choose_splits, extract
 from closerlook.representations.space import Space
 from closerlook.representations.store import Store
-from closerlook.tasks.task import Split, Task
+from closerlook.tasks.task import Split, Task, Text
 from closerlook.tuning.contexts import deterministic_algorithms, preserved_random_state
 from closerlook.tuning.examples import Examples
 from closerlook.tuning.labeller import Labeller
@@ -156,6 +157,7 @@ class _SnapshotTaker(TrainerCallback):  # type: ignore[misc]  # transformers is 
         self.pool = pool
         self.progress = progress
         self.snapshots: list[Snapshot] = []
+        self.alignments: dict[tuple[Text, ...], Alignment] = {}
 
     def on_train_begin(self, args: Arguments, state: State, control: Control, **rest: object) -> None:
         """Take the first snapshot."""
@@ -180,7 +182,8 @@ class _SnapshotTaker(TrainerCallback):  # type: ignore[misc]  # transformers is 
         if not state.is_world_process_zero:
             return
         step, settings, task = int(state.global_step), self.training.settings, self.training.task
-        encoder = replace(self.labeller.encoder, checkpoint=checkpoint_name(task.name, settings.seed, step), seed=None)
+        name = checkpoint_name(task.name, settings.seed, step)
+        encoder = replace(self.labeller.encoder, checkpoint=name, seed=None, alignments=self.alignments)
         layers = settings.layers if is_end or settings.snapshot_layers is None else settings.snapshot_layers
         with preserved_random_state():
             spaces = extract(

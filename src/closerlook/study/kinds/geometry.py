@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import base64
-import heapq
 import json
 import math
 from collections.abc import Sequence
-from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -319,16 +317,21 @@ def confidence_bounds(
 
 def _blocked_merges(clustering: Clustering, space: Space, context: Sequence[str]) -> list[dict[str, object]]:
     """For the largest pairs of clusters of one label, the columns of the row that says what blocks their merge."""
-    sizes = clustering.sizes
-    pairs = (
-        pair
-        for code in range(clustering.n_labels)
-        for pair in combinations(np.flatnonzero(clustering.cluster_codes == code).tolist(), 2)
-    )
-    largest = heapq.nlargest(
-        MOST_BLOCKED_MERGES, pairs, key=lambda pair: (min(sizes[list(pair)]), max(sizes[list(pair)]))
-    )
-    return [_merge_columns(clustering.blocked_merge(*pair), clustering, space, context) for pair in largest]
+    pairs = _largest_pairs(clustering.cluster_codes, clustering.sizes, MOST_BLOCKED_MERGES)
+    return [_merge_columns(clustering.blocked_merge(*pair), clustering, space, context) for pair in pairs]
+
+
+def _largest_pairs(codes: NDArray[np.int64], sizes: NDArray[np.int64], n: int) -> list[tuple[int, int]]:
+    """The n largest pairs of clusters of one label, by the smaller cluster, then by the larger one, then in order.
+
+    codes: the label of each cluster. sizes: its number of points.
+    """
+    members = [np.flatnonzero(codes == code) for code in np.unique(codes)]
+    both = [clusters[np.triu_indices(len(clusters), 1)[side]] for side in (0, 1) for clusters in members]
+    first, second = np.concatenate(both[: len(members)]), np.concatenate(both[len(members) :])
+    smaller, larger = np.minimum(sizes[first], sizes[second]), np.maximum(sizes[first], sizes[second])
+    largest = np.lexsort((-larger, -smaller))[:n]
+    return list(zip(first[largest].tolist(), second[largest].tolist(), strict=True))
 
 
 def _merge_columns(
