@@ -28,7 +28,7 @@ SHOWN_FOLDER = "/home/me"
 
 BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 IGNORED = re.compile(
-    r"\d[\d,.]* (s|min|h|kB|MB|GB)\b|seconds +│.*|on the \d+ cores here"  # times, sizes in memory, processor cores
+    r"\d[\d,.]* (s|min|h|kB|MB|GB)\b|seconds +│.*|time on \d+ cores"  # times, sizes in memory, processor cores
     r"|\b[0-9a-f]{12}\b"  # fingerprints of weights
     r"|[^│\n]*\(0\.\d\d\)[^│\n]*(?=│)|\b\d+ more\b"  # points that prove an overlap: one proof of many
 )
@@ -40,7 +40,8 @@ TOKEN = re.compile(rf"{NUMBER}|[^\s\d\u2500-\u257f]+")  # without the frames of 
 
 NEARLY_TIED = re.compile(
     r"\binterval:? -?[\d.]+ to -?[\d.]+"  # the interval of a correlation of six distances: anything from -1 to 1
-    r"|(?<=│ )\w+ +(?=│ +[\d.]+ │ +[\d.]+ │ +[\d.]+ │ +[\d.]+ │$)",  # the nearest label, of several equally distant
+    r"|(?<=│ )\w+ +(?=│ +[\d.]+ │ +[\d.]+ │ +[\d.]+ │ +[\d.]+ │$)"  # the nearest label, of several equally distant
+    r"|(?<=but not arbitrarily: )(?s:.*?)(?=\n\n)",  # the verdict of finding 5: several permutations correlate equally
     re.MULTILINE,
 )
 """Output that fine-tuning leaves undecided."""
@@ -115,15 +116,18 @@ def run(steps: list[Step], folder: Path) -> Iterator[tuple[Step, str]]:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """No network, no GPU, an empty store, and one thread, which is not slower for a small encoder."""
-    return os.environ | {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "CLOSERLOOK_STORE": str(folder / ".store"),
-        "CUDA_VISIBLE_DEVICES": "",
-        "HF_HUB_OFFLINE": "1",
-        "NO_COLOR": "1",
-        "OMP_NUM_THREADS": "1",
-    }
+    """No network, no GPU, an empty store; one thread, which is not slower for a small encoder, unless set otherwise."""
+    return (
+        {"OMP_NUM_THREADS": "1"}
+        | os.environ
+        | {
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "CLOSERLOOK_STORE": str(folder / ".store"),
+            "CUDA_VISIBLE_DEVICES": "",
+            "HF_HUB_OFFLINE": "1",
+            "NO_COLOR": "1",
+        }
+    )
 
 
 def tidy(output: str, folder: Path) -> str:

@@ -60,6 +60,7 @@ SETTINGS = [
             "MKL_CBWR": "COMPATIBLE",
             "ONEDNN_MAX_CPU_ISA": "SSE41",
             "OMP_NUM_THREADS": "1",
+            "CLOSERLOOK_KERNELS": "baseline",  # tests/geometry/test_kernels.py proves its effect
         },
         reported=("['Katmai']", "DEFAULT 1"),  # OpenBLAS's name for its Prescott kernels
     ),

@@ -31,7 +31,7 @@ def test_the_tutorial_prints_what_it_shows() -> None:
         ("done in 12.5 s", "done in 3 s"),
         ("weights 4c55bc5e6933", "weights 5b372113d188"),
         ("│ seconds │ clustering 0.2 │", "│ seconds │ clustering 7.9 │"),
-        ("┃ on the 2 cores here ┃", "┃ on the 16 cores here ┃"),
+        ("┃ time on 2 cores ┃", "┃ time on 16 cores ┃"),
         ("┃ a ┃", "┃   a   ┃"),
         (
             "│ x │ 7: child (0.11), 9: │\n│   │ cook (0.04), 61 more │",
@@ -85,6 +85,10 @@ def test_only_numbers_after_fine_tuning_may_differ_by_more_than_rounding(
             "│ place │ 76 │ 1 │ cause │ 13.5 │ 1.4 │ 1.8 │ 4.0 │",
             "│ place │ 76 │ 1 │ witness │ 13.5 │ 1.4 │ 1.8 │ 4.0 │",
         ),
+        (
+            "5. Layers change, but not arbitrarily: fails.\n   In 0\n   of 3.\n\nclusters: 4",
+            "5. Layers change, but not arbitrarily: mixed.\n   In 1 of 3.\n\nclusters: 4",
+        ),
     ],
 )
 def test_what_fine_tuning_leaves_undecided_is_compared_only_before(
@@ -92,6 +96,12 @@ def test_what_fine_tuning_leaves_undecided_is_compared_only_before(
 ) -> None:
     assert runner["difference"](shown, printed, runner["PRETRAINED"]) is not None
     assert runner["difference"](shown, printed, runner["FINE_TUNED"]) is None
+
+
+def test_what_follows_an_undecided_verdict_is_compared(runner: dict[str, Any]) -> None:
+    text = "but not arbitrarily: fails.\n   In 0 of 3.\n\nclusters: 4"
+    message = runner["difference"](text, text.replace("4", "5"), runner["FINE_TUNED"])
+    assert message == "'4' is shown, '5' is printed"
 
 
 def test_the_tolerance_is_strict_until_the_first_fine_tuning(runner: dict[str, Any]) -> None:
