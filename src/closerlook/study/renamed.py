@@ -1,4 +1,4 @@
-"""Former names of columns, measures and kinds of cells, which older tables and manifests use, and their present names."""
+"""Former names of columns, measures and kinds of cells, as older tables and manifests have them, and present names."""
 
 from __future__ import annotations
 
