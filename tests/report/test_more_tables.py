@@ -86,6 +86,14 @@ def test_two_encoders_are_compared_once_and_count_for_both(results: Results) -> 
     ]
 
 
+def test_a_null_just_below_zero_has_no_sign() -> None:
+    table = golden_beyond()
+    table.loc[table.measure.str.startswith("similarity_null_mean"), "value"] = -0.001
+    results = index_results(table)
+    assert "permuted labels give 0.00 ±" in nulls.similarity_text(results)
+    assert "permuted labels give a similarity of 0.00 ±" in judge_results(results)[0].sentence
+
+
 def test_separability_with_true_and_shuffled_labels(results: Results) -> None:
     assert [row[2:] for row in nulls.separability_table(results).shown()] == [
         ["before", "75.0", "25.0 ± 5.0", "0.050", "0.40", "90.0", "80", "5.0", "40.0 ± 4.0", "−8.8", "0.25"],
@@ -335,13 +343,16 @@ def test_how_well_split_halves_predict_the_divergence(results: Results) -> None:
 
 def test_the_prediction_in_a_sentence(results: Results) -> None:
     assert divergence.prediction_text(results) == (
-        "4 spaces after fine-tuning, of 3 pairs of encoder and task, have both similarities; 6 pairs are needed to say "
-        "whether split halves of train predict how far test diverges."
+        "Two similarities are known for 4 spaces after fine-tuning, of 3 pairs of encoder and task: that of split "
+        "halves of train, and that of train and test. 6 pairs are needed to say whether the first predicts the second."
     )
     text = divergence.prediction_text(
         index_results(_halves([(0.1 * at, 0.1 * at + 0.01 * (at % 2)) for at in range(8)]))
     )
-    assert text.startswith("8 spaces before fine-tuning, of 8 pairs of encoder and task, have both similarities. The ")
+    assert text.startswith(
+        "Two similarities are known for 8 spaces before fine-tuning, of 8 pairs of encoder and task: "
+    )
+    assert " and that of train and test. Their Spearman correlation is " in text
     assert text.endswith("So the divergence can partly be predicted without test examples.")
 
 
@@ -365,8 +376,8 @@ def test_halves_that_predict_nothing_are_reported_as_such() -> None:
 
 def test_too_few_spaces_say_so() -> None:
     assert divergence.prediction_text(index_results(_halves([(0.9, 0.5), (0.8, 0.6)]))) == (
-        "2 spaces before fine-tuning, of 2 pairs of encoder and task, have both similarities; 6 pairs are needed to "
-        "say whether split halves of train predict how far test diverges."
+        "Two similarities are known for 2 spaces before fine-tuning, of 2 pairs of encoder and task: that of split "
+        "halves of train, and that of train and test. 6 pairs are needed to say whether the first predicts the second."
     )
     assert not divergence.split_halves_table(index_results(_halves([(0.9, 0.5), (0.8, 0.6)])))
 

@@ -129,8 +129,16 @@ def test_packed_data_comes_back_the_same() -> None:
 
 def test_the_page_says_what_was_run() -> None:
     text = text_of(made_up(), MANIFEST)
-    for part in ("1 h 2 min", "4.4 M", "ffffffffffff", "animals → colours", "a processor", "8 GB", "0.001"):
+    for part in ("1 h 2 min", "4.4 M", "ffffffff", "animals → colours", "a processor", "8 GB", "0.001"):
         assert part in text
+
+
+def test_squares_are_explained_only_where_they_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "One square for each fine-tuning run" in text_of(golden())
+    monkeypatch.setattr("closerlook.report.page.MOST_SQUARES", 1)
+    text = text_of(golden())
+    assert "One square" not in text
+    assert "For, against: the number of fine-tuning runs that support the finding or contradict it." in text
 
 
 def test_sections_beyond_the_paper_appear_if_they_were_measured() -> None:

@@ -7,6 +7,8 @@ from closerlook.report import finding_tables, published, study_facts
 from closerlook.report.before_after import over_seeds
 from closerlook.report.export import to_csv, to_latex, to_markdown
 from closerlook.report.tables import Column, Table, show_value
+from closerlook.study import renamed
+from closerlook.study.kinds import KINDS
 from closerlook.study.readings import Measurement, Results, index_results
 from tests.report.studies import golden, made_up
 from tests.report.test_findings import paper_table
@@ -193,7 +195,7 @@ def test_the_same_table_as_markdown_latex_and_csv() -> None:
 
 
 def test_what_was_run_comes_from_the_table_where_there_is_no_manifest(results: Results) -> None:
-    assert shown(study_facts.encoders_table(results)) == [["bert-tiny", "2", "0123456789ab"]]
+    assert shown(study_facts.encoders_table(results)) == [["bert-tiny", "2", "01234567"]]
     assert shown(study_facts.tasks_table(results))[0] == ["ps-fxn", "3", "100"]
     assert study_facts.missing(results)[0].startswith("There is no manifest.json")
 
@@ -206,8 +208,8 @@ def test_encoders_with_their_entries_in_the_manifest() -> None:
     table = study_facts.encoders_table(results)
     assert table.titles() == ["encoder", "layers", "width", "parameters", "weights", "revision"]
     assert shown(table) == [
-        ["bert-tiny", "2", "128", "4.4 M", "ffffffffffff", "abc123"],
-        ["bert-mini", "2", "–", "–", "0123456789ab", "–"],  # of which the table knows layers and weights
+        ["bert-tiny", "2", "128", "4.4 M", "ffffffff", "abc123"],
+        ["bert-mini", "2", "–", "–", "01234567", "–"],  # of which the table knows layers and weights
     ]
 
 
@@ -289,3 +291,9 @@ def test_machine_and_time() -> None:
     ]
     manifest["kinds"]["tune"]["peak_bytes"] = 1.26e9  # type: ignore[index]
     assert shown(study_facts.time_table(index_results(made_up(), manifest)))[0][-1] == "1.3 GB"
+
+
+def test_kinds_of_cells_in_older_manifests_have_their_present_names() -> None:
+    manifest = {"kinds": {"alike": {"cells": 3, "seconds": 5.0, "cpu_seconds": 9.0}}}
+    assert shown(study_facts.time_table(index_results(made_up(), manifest)))[0][0] == "point_similarity"
+    assert set(renamed.KINDS.values()) <= {kind.name for kind in KINDS}

@@ -104,23 +104,20 @@ def prediction_text(results: Results) -> str:
     state = "after" if (data.state == "after").any() else "before"
     prediction = _predict(data[data.state == state])
     text = (
-        f"{count_of(prediction.n, 'space')} {state} fine-tuning, of {count_of(prediction.groups, 'pair')} of encoder "
-        "and task, have both similarities"
+        f"Two similarities are known for {count_of(prediction.n, 'space')} {state} fine-tuning, of "
+        f"{count_of(prediction.groups, 'pair')} of encoder and task: that of split halves of train, and that of train "
+        f"and {results.test_split}."
     )
-    test = results.test_split
     if prediction.groups < MINIMUM_PAIRS:
-        return (
-            f"{text}; {MINIMUM_PAIRS} pairs are needed to say whether split halves of train predict how far {test} "
-            "diverges."
-        )
+        return f"{text} {MINIMUM_PAIRS} pairs are needed to say whether the first predicts the second."
     low, high = prediction.spearman_interval
     if not math.isfinite(low):
-        return f"{text}; too many of them are equal to say whether one predicts the other."
+        return f"{text} Too many values are equal to say whether the first predicts the second."
     spearman, *interval = (show_number(value, Column("")) for value in (prediction.spearman, low, high))
     text += (
-        f". The similarity of split halves of train and that of train and {test} have a Spearman correlation of "
-        f"{spearman} (95% interval {interval[0]} to {interval[1]}). On a held-out pair a linear fit has an error of "
-        f"{prediction.error:.3f}, the mean of the other pairs {prediction.baseline:.3f}."
+        f" Their Spearman correlation is {spearman} (95% interval {interval[0]} to {interval[1]}). On a held-out pair, "
+        f"the error of a linear fit is {prediction.error:.3f}, that of the mean of the other pairs "
+        f"{prediction.baseline:.3f}."
     )
     if low > 0 and prediction.error < prediction.baseline:
         return f"{text} So the divergence can partly be predicted without test examples."

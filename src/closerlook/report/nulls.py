@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 
 from closerlook.report.before_after import STATES, before_after, highest_p, mean_of, nulls_of, over_seeds, runs_of
-from closerlook.report.tables import Column, Table, Value, text_columns
+from closerlook.report.tables import Column, Table, Value, show_number, text_columns
 from closerlook.study.findings import SIGNIFICANCE
 from closerlook.study.readings import Measurement, Results
 
@@ -131,10 +131,12 @@ def similarity_text(results: Results) -> str:
             counts.append(f"{sum(value <= SIGNIFICANCE for value in known)} of {len(known)} {state}")
     if not nulls or not counts:
         return ""
+    plain = Column("")
     mean, sd = _mean([null.value for null in nulls]), _mean([null.sd for null in nulls])
     return (
         f"Train and {results.test_split} are significantly more similar than with permuted labels (p ≤ {SIGNIFICANCE}) "
-        f"in {' and '.join(counts)} fine-tuning; permuted labels give {mean:.2f} ± {sd:.2f}."
+        f"in {' and '.join(counts)} fine-tuning; permuted labels give {show_number(mean, plain)} ± "
+        f"{show_number(sd, plain)}."
     )
 
 

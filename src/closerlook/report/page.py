@@ -18,6 +18,7 @@ from closerlook.study.findings import Finding
 from closerlook.study.readings import Measurement, Results
 from closerlook.version import __version__
 
+MOST_SQUARES = 30  # runs of a finding; with more, the cards show only numbers
 VERDICTS = {"holds": "✓", "fails": "✕", "mixed": "◐", "cannot tell": "?"}
 
 
@@ -78,6 +79,7 @@ def make_page(results: Results, findings: list[Finding], figures: Sequence[Figur
         title=results.name,
         results=results,
         findings=findings,
+        squares=all(finding.n_for + finding.n_against + finding.n_no_answer <= MOST_SQUARES for finding in findings),
         parts=page_parts(results, findings, groups),
         specs=specs,
         facts=study_facts,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from closerlook.report.tables import Column, Table, Value, count_of, text_columns
+from closerlook.study import renamed
 from closerlook.study.cells import PRETRAINED
 from closerlook.study.readings import Manifest, Results, split_order
 
@@ -61,7 +62,7 @@ def encoders_table(results: Results) -> Table:
                 entry.get("layers", results.last_layer(encoder)),
                 entry.get("width"),
                 None if parameters is None else f"{parameters / 1e6:,.1f} M",
-                weights_of(results, encoder)[:12],
+                weights_of(results, encoder)[:8],
                 entry.get("revision"),
             )
         )
@@ -170,7 +171,13 @@ def time_table(results: Results) -> Table:
     """The computing time and memory of each kind of cell."""
     kinds: dict[str, Manifest] = results.manifest.get("kinds", {})
     rows = [
-        (name, int(kind["cells"]), duration(kind["seconds"]), duration(kind["cpu_seconds"]), _memory(kind))
+        (
+            renamed.KINDS.get(name, name),
+            int(kind["cells"]),
+            duration(kind["seconds"]),
+            duration(kind["cpu_seconds"]),
+            _memory(kind),
+        )
         for name, kind in sorted(kinds.items(), key=lambda item: -float(item[1]["seconds"]))
     ]
     columns = (

@@ -93,7 +93,8 @@ def null_text(runs: Sequence[Run], results: Results, measure: str, template: str
     if not means:
         return ""
     spread = f" ± {sum(deviations) / len(deviations):.2f}" if deviations else ""
-    return template.format(f"{sum(means) / len(means):.2f}{spread}".replace("-", "−"))
+    mean_text = f"{round(sum(means) / len(means), 2) + 0.0:.2f}"  # adding zero turns a negative zero into zero
+    return template.format(f"{mean_text}{spread}".replace("-", "−"))
 
 
 def _null_clause(results: Results, answers: Sequence[Answer], measure: str) -> str:

@@ -1,10 +1,18 @@
-"""Former names of columns and measures, which older tables use, and their present names."""
+"""Former names of columns, measures and kinds of cells, as older tables and manifests have them, and present names."""
 
 from __future__ import annotations
 
 import re
 
 COLUMNS = {"last": "is_final"}
+
+KINDS = {
+    "alike": "point_similarity",
+    "classify": "classifier",
+    "compare": "comparison",
+    "halves": "split_halves",
+    "paths": "centroids",
+}
 
 MEASURES = {
     "blocker": "blocked_merge",
