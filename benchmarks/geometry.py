@@ -1,8 +1,8 @@
 """Speed and memory of the geometry engine, compared with the prototype and with a peer in the same run.
 
-    closerlook extract --encoder FOLDER --task pos ... --splits all --out VECTORS   (bert-tiny, bert-mini, bert-small)
-    python benchmarks/geometry.py VECTORS [--only clusters,distances,hardest,prediction,growth,random,cold]
-    python benchmarks/geometry.py VECTORS --audit     every layer of every task: counts, undecided verdicts, audit
+    closerlook extract --encoder ENCODER --task pos ... --splits all --out FOLDER   (bert-tiny, bert-mini, bert-small)
+    python benchmarks/geometry.py FOLDER [--only clusters,distances,hardest,prediction,growth,random,cold]
+    python benchmarks/geometry.py FOLDER --audit     every layer of every task: counts, undecided verdicts, audit
 
 Each space is clustered in a separate process, whose peak memory is read when it ends. Peers: scikit-learn's
 `SVC(kernel="linear", C=1e6)` for distances and separability, and DirectProbe with a linear program of scipy for each
@@ -49,10 +49,11 @@ PROTOTYPE = {
     ("bert-tiny", "ps-role"): 1.5,
     ("bert-tiny", "trec-50"): 2.3,
 }
-PATIENCE = 15  # most seconds of SVC for one pair: its limit of steps does not always stop it
+SVC_TIMEOUT = 15  # seconds for one pair; the limit of iterations does not always stop SVC
 AUDITED = ["labels", "clusters", "conflicts", "undecided", "separable", "conflicting", "blocked", "problems", "seconds"]
 AUDITED += ["audit_seconds", "memory"]
-WANTED = {"ps-role": 2.0, "trec-50": 2.0, ("bert-tiny", "pos"): 20.0, ("bert-tiny", "dep"): 20.0, "pos": 30.0}
+SHUFFLED = ("clusters", "undecided", "seconds", "memory")
+TARGETS = {"ps-role": 2.0, "trec-50": 2.0, ("bert-tiny", "pos"): 20.0, ("bert-tiny", "dep"): 20.0, "pos": 30.0}
 
 
 def main() -> None:
@@ -90,15 +91,15 @@ def load(vectors: Path, encoder: str, task: str, layer: int, split: str = "train
 # ---- one measurement in a separate process ----
 
 
-def job(vectors: Path, what: dict[str, object]) -> dict[str, object]:
-    X, y = points(vectors, what)
+def job(vectors: Path, request: dict[str, object]) -> dict[str, object]:
+    X, y = points(vectors, request)
     start = time.perf_counter()
-    if what.get("svc"):
-        distance = svc_distance(tuple(X[y == label].astype(np.float64) for label in what["svc"]), 50_000)
+    if request.get("svc"):
+        distance = svc_distance(tuple(X[y == label].astype(np.float64) for label in request["svc"]), 50_000)
         return {"distance": distance, "seconds": time.perf_counter() - start}
     clustering = cluster(X, y)
     seconds = time.perf_counter() - start
-    answer: dict[str, object] = {
+    numbers: dict[str, object] = {
         "n": len(X),
         "d": X.shape[1],
         "clusters": clustering.n_clusters,
@@ -108,30 +109,30 @@ def job(vectors: Path, what: dict[str, object]) -> dict[str, object]:
         "seconds": seconds,
         "memory": peak(),
     }
-    if what.get("distances"):
+    if request.get("distances"):
         start = time.perf_counter()
         label_distances(cluster_distances(X, clustering))
-        answer |= {"distance_seconds": time.perf_counter() - start, "memory": peak()}
-    if what.get("audit"):
+        numbers |= {"distance_seconds": time.perf_counter() - start, "memory": peak()}
+    if request.get("audit"):
         start = time.perf_counter()
-        result = audit(X, y, clustering)
-        answer |= {
+        proofs = audit(X, y, clustering)
+        numbers |= {
             "audit_seconds": time.perf_counter() - start,
-            "separable": result.separable,
-            "conflicting": result.conflicting,
-            "blocked": result.blocked,
-            "problems": len(result.problems),
+            "separable": proofs.separable,
+            "conflicting": proofs.conflicting,
+            "blocked": proofs.blocked,
+            "problems": len(proofs.problems),
         }
-    return answer
+    return numbers
 
 
-def points(vectors: Path, what: dict[str, object]) -> tuple[np.ndarray, np.ndarray]:
+def points(vectors: Path, request: dict[str, object]) -> tuple[np.ndarray, np.ndarray]:
     """The space of a job: loaded, enlarged by jittered copies, or with random labels."""
-    if what.get("gaussian"):
+    if request.get("gaussian"):
         rng = np.random.default_rng(0)
-        return rng.normal(size=(what["n"], what["d"])), rng.integers(0, what["labels"], what["n"])
-    X, y = load(vectors, what["encoder"], what["task"], what["layer"])
-    n = what.get("n") or len(X)
+        return rng.normal(size=(request["n"], request["d"])), rng.integers(0, request["labels"], request["n"])
+    X, y = load(vectors, request["encoder"], request["task"], request["layer"])
+    n = request.get("n") or len(X)
     rng = np.random.default_rng(0)
     if n < len(X):
         rows = rng.permutation(len(X))[:n]
@@ -142,7 +143,7 @@ def points(vectors: Path, what: dict[str, object]) -> tuple[np.ndarray, np.ndarr
         noise = rng.normal(scale=0.05 * radius / np.sqrt(X.shape[1]), size=(n, X.shape[1]))
         noise[: len(X)] = 0
         X, y = (X[rows] + noise).astype(np.float32), y[rows]
-    return X, (rng.permutation(y) if what.get("shuffled") else y)
+    return X, (rng.permutation(y) if request.get("shuffled") else y)
 
 
 def peak() -> float:
@@ -150,13 +151,13 @@ def peak() -> float:
     return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) / 1000
 
 
-def run(vectors: Path, **what: object) -> dict[str, object]:
-    command = [sys.executable, __file__, str(vectors), "--job", json.dumps(what)]
-    patience = PATIENCE if what.get("svc") else None
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True, timeout=patience).stdout)
+def run(vectors: Path, **request: object) -> dict[str, object]:
+    command = [sys.executable, __file__, str(vectors), "--job", json.dumps(request)]
+    timeout = SVC_TIMEOUT if request.get("svc") else None
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True, timeout=timeout).stdout)
 
 
-# ---- the figures ----
+# ---- the tables ----
 
 
 def clusters(vectors: Path) -> None:
@@ -164,15 +165,15 @@ def clusters(vectors: Path) -> None:
     for encoder, last in LAYERS.items():
         for task in TASKS:
             for layer in range(last + 1) if task == "pos" else [last]:
-                got = run(vectors, encoder=encoder, task=task, layer=layer)
+                result = run(vectors, encoder=encoder, task=task, layer=layer)
                 final = layer == last
-                wanted = (WANTED.get((encoder, task)) if final else None) or WANTED.get(task, "")
+                target = (TARGETS.get((encoder, task)) if final else None) or TARGETS.get(task, "")
                 before = PROTOTYPE.get((encoder, task), "") if final else ""
-                shape = f"{got['n']:,} × {got['d']}"
+                shape = f"{result['n']:,} × {result['d']}"
                 rows.append(
                     [f"{encoder} {task} layer {layer}", shape]
-                    + [got[key] for key in ("clusters", "conflicts", "undecided", "seconds")]
-                    + [before, wanted, got["memory"]]
+                    + [result[key] for key in ("clusters", "conflicts", "undecided", "seconds")]
+                    + [before, target, result["memory"]]
                 )
     columns = ["space", "points", "clusters", "in conflict", "undecided", "seconds", "prototype", "target", "memory"]
     table("Clusters", columns, rows)
@@ -195,12 +196,12 @@ def peer_of_clusters(vectors: Path) -> None:
         theirs = time.perf_counter() - start
         same = (ours.assignments == plain.assignments).all()
         rows.append([n, seconds, theirs, theirs / seconds, "yes" if same else "NO"])
-    columns = ["points", "seconds", "linear programmes", "ratio", "same clusters"]
-    table("Clusters against DirectProbe with linear programmes (bert-tiny pos)", columns, rows)
+    columns = ["points", "seconds", "linear programs", "ratio", "same clusters"]
+    table("Clusters compared with DirectProbe using linear programs (bert-tiny pos)", columns, rows)
 
 
 def svc_distance(pair: tuple[np.ndarray, np.ndarray], steps: int = -1) -> float:
-    """Twice the margin that SVC finds; its number of steps is unlimited by default."""
+    """Twice the margin of SVC; steps: its largest number of iterations, unlimited by default."""
     A, B = pair
     y = np.r_[np.ones(len(A)), -np.ones(len(B))]
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
@@ -258,10 +259,11 @@ def hardest(vectors: Path) -> None:
                 peer = run(vectors, encoder=encoder, task="pos", layer=layer, svc=(first, second))
                 rows[-1] += [peer["distance"], peer["seconds"]]
             except subprocess.TimeoutExpired:
-                rows[-1] += ["", f"over {PATIENCE}"]
+                rows[-1] += ["", f"over {SVC_TIMEOUT}"]
     columns = ["pair", "points", "verdict", "distance", "decided", "measured", "verified", "SVC's distance", "SVC"]
     title = (
-        "The hardest label pairs, certificate included (prototype 0.25; target: under 0.3), and SVC with 50,000 steps"
+        "The hardest label pairs, certificate included (prototype 0.25; target: under 0.3), and SVC with at most "
+        "50,000 iterations"
     )
     table(title, columns, rows)
 
@@ -277,9 +279,9 @@ def prediction(vectors: Path) -> None:
             seconds = best(lambda X=X, m=members, q=queries: nearest_hulls(X, m, q), 1 if task != "ps-role" else 3)
             nearest, _ = nearest_hulls(X, members, queries)
             accuracy = float((np.array(result.cluster_labels)[nearest] == truth).mean())
-            wanted = {"pos": 10.0, "ps-role": 0.5}.get(task, "")
+            target = {"pos": 10.0, "ps-role": 0.5}.get(task, "")
             before = {"pos": 13.0, "ps-role": 0.4, "dep": 16.0}[task]
-            rows.append([f"{encoder} {task}", f"{len(queries):,}", len(members), accuracy, seconds, before, wanted])
+            rows.append([f"{encoder} {task}", f"{len(queries):,}", len(members), accuracy, seconds, before, target])
     columns = ["space", "test points", "hulls", "accuracy", "seconds", "prototype (MiniLM)", "target"]
     table("Prediction of all test points, set-up included", columns, rows)
 
@@ -287,9 +289,9 @@ def prediction(vectors: Path) -> None:
 def growth(vectors: Path) -> None:
     rows: list[list[object]] = []
     for n in (2000, 4000, 8000, 16000, 64000, 128000):
-        got = run(vectors, encoder="bert-tiny", task="pos", layer=2, n=n, distances=True)
+        result = run(vectors, encoder="bert-tiny", task="pos", layer=2, n=n, distances=True)
         rows.append(
-            [f"{n:,}", got["clusters"], got["undecided"], got["seconds"], got["distance_seconds"], got["memory"]]
+            [f"{n:,}", *(result[key] for key in ("clusters", "undecided", "seconds", "distance_seconds", "memory"))]
         )
     columns = ["points", "clusters", "undecided", "clustering", "distances", "memory (target: under 6,000)"]
     table("Growth: bert-tiny pos, a part of it or jittered by 5 % of the radius", columns, rows)
@@ -298,10 +300,10 @@ def growth(vectors: Path) -> None:
 def random_labels(vectors: Path) -> None:
     rows: list[list[object]] = []
     for labels in (2, 10, 20):
-        got = run(vectors, gaussian=True, n=4000, d=128, labels=labels)
-        rows.append([f"normal, {labels} labels", got["clusters"], got["undecided"], got["seconds"], got["memory"]])
-    got = run(vectors, encoder="bert-tiny", task="pos", layer=2, n=4000, shuffled=True)
-    rows.append(["bert-tiny pos, shuffled", got["clusters"], got["undecided"], got["seconds"], got["memory"]])
+        result = run(vectors, gaussian=True, n=4000, d=128, labels=labels)
+        rows.append([f"normal, {labels} labels", *(result[key] for key in SHUFFLED)])
+    result = run(vectors, encoder="bert-tiny", task="pos", layer=2, n=4000, shuffled=True)
+    rows.append(["bert-tiny pos, shuffled", *(result[key] for key in SHUFFLED)])
     columns = ["4,000 × 128", "clusters", "undecided", "seconds", "memory"]
     table("Random labels (prototype: over 100 s; target: within 60 s)", columns, rows)
 
@@ -324,9 +326,11 @@ def audit_all(vectors: Path) -> None:
     for encoder, last in LAYERS.items():
         for task in TASKS:
             for layer in range(last + 1):
-                got = run(vectors, encoder=encoder, task=task, layer=layer, audit=True)
-                rows.append([encoder, task, layer, f"{got['n']:,} × {got['d']}", *(got[key] for key in AUDITED)])
-                print(encoder, task, layer, got, file=sys.stderr, flush=True)
+                result = run(vectors, encoder=encoder, task=task, layer=layer, audit=True)
+                rows.append(
+                    [encoder, task, layer, f"{result['n']:,} × {result['d']}", *(result[key] for key in AUDITED)]
+                )
+                print(encoder, task, layer, result, file=sys.stderr, flush=True)
     columns = [
         "encoder",
         "task",
@@ -336,7 +340,6 @@ def audit_all(vectors: Path) -> None:
         "clusters",
         "in conflict",
         "undecided",
-        "proved separable",
     ]
     columns += ["proved separable", "pairs in conflict", "proved blocked", "problems", "seconds", "audit", "memory"]
     table("Every layer of every task", columns, rows)

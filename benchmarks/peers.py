@@ -1,17 +1,17 @@
 """Closer Look compared with its peers: the same job on the same input, alternating, each in a separate process.
 
-    python benchmarks/peers.py VECTORS [--python PYTHON]... [--directprobe FOLDER]
+    python benchmarks/peers.py FOLDER [--python PYTHON]... [--directprobe CHECKOUT]
                                [--only extraction,probe,rsa,clusters] [--repeat 3] [--space NAME]
 
-VECTORS: the folder that `closerlook extract --out` wrote. PYTHON: an interpreter that has a peer (NeuroX, rsatoolbox).
+FOLDER: the folder that `closerlook extract --out` wrote. PYTHON: an interpreter that has a peer (NeuroX, rsatoolbox).
 Each peer runs in the first interpreter that can import it; a peer that none can import is skipped with a message.
-FOLDER: a checkout of github.com/utahnlp/DirectProbe; without Gurobi it uses scikit-learn's SVC, as it does without a
+CHECKOUT: a checkout of github.com/utahnlp/DirectProbe; without Gurobi it uses scikit-learn's SVC, as it does without a
 licence. NAME: the file to cluster, without its ending; distances are measured if its labels are separable.
 
 Imports and a small first call are not timed. Seconds are wall-clock time. *Work* is CPU time of all cores and child
 processes, which a busy machine distorts less; ratios are work of the peer over ours, each the smallest of several
 rounds. All libraries use one thread of linear algebra, as small steps such as NeuroX's waste CPU time on several.
-Memory is what the call added to the peak of its process.
+Memory is the increase of the peak memory of the process by the call.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ CORES = len(os.sched_getaffinity(0))
 VERSIONS = """
 import sys
 from importlib.metadata import distributions
-installed = {each.name: each.version for each in distributions()}
-wanted = (sys.argv[1], "numpy", "scipy", "torch", "transformers")
-print(", ".join(f"{name} {installed[name]}" for name in wanted if name in installed))
+installed = {package.name: package.version for package in distributions()}
+shown = (sys.argv[1], "numpy", "scipy", "torch", "transformers")
+print(", ".join(f"{name} {installed[name]}" for name in shown if name in installed))
 """
 ROWS = (500, 1000, 2000, 4000)
 Job = tuple[Callable[[], Any], Callable[[Any], dict[str, Any]]]
@@ -71,16 +71,16 @@ def main() -> None:
 # ---- one measurement in a separate process ----
 
 
-def measured(what: dict[str, Any]) -> dict[str, Any]:
+def measured(job: dict[str, Any]) -> dict[str, Any]:
     with contextlib.redirect_stdout(sys.stderr):  # NeuroX prints every sentence
-        call, describe = JOBS[what["job"]](what)
-        before, clock, work = peak(), time.perf_counter(), spent()
+        call, describe = JOBS[job["job"]](job)
+        before, clock, work = peak(), time.perf_counter(), cpu_seconds()
         result = call()
-        seconds, work, added = time.perf_counter() - clock, spent() - work, peak() - before
+        seconds, work, added = time.perf_counter() - clock, cpu_seconds() - work, peak() - before
         return {"seconds": seconds, "work": work, "memory": added, **describe(result)}
 
 
-def spent() -> float:
+def cpu_seconds() -> float:
     own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
 
@@ -90,20 +90,23 @@ def peak() -> float:
     return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) / 1000
 
 
-def run(python: str, **what: object) -> dict[str, Any]:
-    command = [python, __file__, "-", "--job", json.dumps(what)]
+def run(python: str, **job: object) -> dict[str, Any]:
+    command = [python, __file__, "-", "--job", json.dumps(job)]
     threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
     ran = subprocess.run(command, check=False, capture_output=True, text=True, env=os.environ | threads)
     if ran.returncode:
-        sys.exit(f"{what['job']} with {python} failed:\n{ran.stderr[-2000:]}")
+        sys.exit(f"{job['job']} with {python} failed:\n{ran.stderr[-2000:]}")
     return json.loads(ran.stdout)
 
 
-def by_turns(repeat: int, *jobs: tuple[str, dict[str, object]]) -> list[dict[str, Any]]:
+def alternate(repeat: int, *jobs: tuple[str, dict[str, object]]) -> list[dict[str, Any]]:
     """For each (python, job): the smallest time, work and memory of several rounds, and its description."""
-    rounds = [[run(python, **what) for python, what in jobs] for _ in range(repeat)]
+    rounds = [[run(python, **job) for python, job in jobs] for _ in range(repeat)]
     least = ("seconds", "work", "memory")
-    return [each[-1] | {key: min(one[key] for one in each) for key in least} for each in zip(*rounds, strict=True)]
+    return [
+        results[-1] | {key: min(result[key] for result in results) for key in least}
+        for results in zip(*rounds, strict=True)
+    ]
 
 
 def python_with(module: str, given: argparse.Namespace) -> str | None:
@@ -132,7 +135,7 @@ def extraction(given: argparse.Namespace, scratch: Path) -> None:
     for split in ("train", "test"):
         texts = "".join(" ".join(words) + "\n" for words in task.split(split).texts)
         (scratch / f"{split}.txt").write_text(texts, encoding="utf-8")
-    ours, theirs = by_turns(
+    ours, theirs = alternate(
         given.repeat,
         (sys.executable, {"job": "our extraction", "scratch": str(scratch)}),
         (python, {"job": "neurox extraction", "scratch": str(scratch)}),
@@ -146,7 +149,7 @@ def extraction(given: argparse.Namespace, scratch: Path) -> None:
     table(
         "Extraction of toy-pos with bert-tiny, all layers",
         [*columns, "largest difference"],
-        [[*counts, *sides(ours, theirs), float(gap)]],
+        [[*counts, *times_of(ours, theirs), float(gap)]],
     )
 
 
@@ -159,14 +162,14 @@ def in_single_precision(encoder: Path, copy: Path) -> None:
     AutoTokenizer.from_pretrained(encoder).save_pretrained(copy)
 
 
-def sides(ours: dict[str, Any], theirs: dict[str, Any]) -> list[object]:
+def times_of(ours: dict[str, Any], theirs: dict[str, Any]) -> list[object]:
     return [ours["seconds"], theirs["seconds"], ours["work"], theirs["work"], theirs["work"] / ours["work"]]
 
 
-def our_extraction(what: dict[str, Any]) -> Job:
+def our_extraction(job: dict[str, Any]) -> Job:
     import closerlook  # noqa: PLC0415
 
-    folder = Path(what["scratch"])
+    folder = Path(job["scratch"])
 
     def extract(split: str) -> list[Any]:
         return closerlook.extract(
@@ -181,11 +184,11 @@ def our_extraction(what: dict[str, Any]) -> Job:
     return lambda: extract("train"), describe
 
 
-def neurox_extraction(what: dict[str, Any]) -> Job:
+def neurox_extraction(job: dict[str, Any]) -> Job:
     import h5py  # noqa: PLC0415
     from neurox.data.extraction.transformers_extractor import extract_representations  # noqa: PLC0415
 
-    folder = Path(what["scratch"])
+    folder = Path(job["scratch"])
 
     def extract(split: str) -> Path:
         out = folder / f"{split}.hdf5"
@@ -217,7 +220,7 @@ def probe(given: argparse.Namespace, scratch: Path) -> None:
         y, y_test = (np.array([known.get(label, -1) for label in part[1]]) for part in (train, test))
         np.savez(scratch / "probe.npz", X=train[0], y=y, X_test=test[0], y_test=y_test)
         file = str(scratch / "probe.npz")
-        ours, five, theirs = by_turns(
+        ours, five, theirs = alternate(
             given.repeat,
             (sys.executable, {"job": "our probe", "file": file, "seeds": 1}),
             (sys.executable, {"job": "our probe", "file": file, "seeds": 5}),
@@ -226,7 +229,7 @@ def probe(given: argparse.Namespace, scratch: Path) -> None:
         shape = f"{len(y):,} × {train[0].shape[1]}, {len(labels)} labels"
         for seeds, own in (("1 and 1", ours), ("5 and 1", five)):
             rows.append(
-                [f"{name} layer {layer}", shape, seeds, own["accuracy"], theirs["accuracy"], *sides(own, theirs)]
+                [f"{name} layer {layer}", shape, seeds, own["accuracy"], theirs["accuracy"], *times_of(own, theirs)]
             )
     columns = ["space", "train", "networks", "accuracy", "NeuroX's", "seconds", "NeuroX", "work", "NeuroX's work"]
     table("A linear probe, each with its own defaults", [*columns, "ratio of work"], rows)
@@ -239,20 +242,20 @@ def load(path: Path) -> tuple[np.ndarray, np.ndarray]:
     return space.X, space.label_names
 
 
-def our_probe(what: dict[str, Any]) -> Job:
+def our_probe(job: dict[str, Any]) -> Job:
     from closerlook.probes import probe_grid  # noqa: PLC0415
 
-    data = dict(np.load(what["file"]))
+    data = dict(np.load(job["file"]))
     train, test = (data["X"], data["y"]), (data["X_test"], data["y_test"])
     probe_grid((data["X"][:500], data["y"][:500]), test, sizes=[()], seeds=1)
-    return lambda: probe_grid(train, test, sizes=[()], seeds=what["seeds"]), lambda result: {"accuracy": result.mean}
+    return lambda: probe_grid(train, test, sizes=[()], seeds=job["seeds"]), lambda result: {"accuracy": result.mean}
 
 
-def neurox_probe(what: dict[str, Any]) -> Job:
+def neurox_probe(job: dict[str, Any]) -> Job:
     import torch  # noqa: PLC0415
     from neurox.interpretation.linear_probe import evaluate_probe, train_logistic_regression_probe  # noqa: PLC0415
 
-    data = dict(np.load(what["file"]))
+    data = dict(np.load(job["file"]))
     torch.manual_seed(0)
 
     def fit(X: np.ndarray, y: np.ndarray) -> float:
@@ -276,13 +279,15 @@ def rsa(given: argparse.Namespace, scratch: Path) -> None:
         np.savez(file, A=A[chosen].astype(np.float64), B=B[chosen].astype(np.float64))
         own = (sys.executable, {"job": "our rsa", "file": file})
         if python is None or n == len(A):
-            (ours,) = by_turns(1, own)
+            (ours,) = alternate(1, own)
             theirs_by_squares = f"{rows[-1][-1] * (n / ROWS[-1]) ** 2:,.0f} by n²" if python else ""
             blank = ["", ours["seconds"], "", ours["work"], "", ""]
             rows.append([f"{n:,}", ours["value"], *blank, ours["memory"], theirs_by_squares])
             continue
-        ours, theirs = by_turns(given.repeat, own, (python, {"job": "rsatoolbox rsa", "file": file}))
-        rows.append([f"{n:,}", ours["value"], theirs["value"], *sides(ours, theirs), ours["memory"], theirs["memory"]])
+        ours, theirs = alternate(given.repeat, own, (python, {"job": "rsatoolbox rsa", "file": file}))
+        rows.append(
+            [f"{n:,}", ours["value"], theirs["value"], *times_of(ours, theirs), ours["memory"], theirs["memory"]]
+        )
     columns = ["rows", "ours", "theirs", "seconds", "rsatoolbox", "work", "its work", "ratio of work", "MB", "its MB"]
     table(
         "RSA of bert-small pos, layers 4 and 3: Euclidean, Spearman",
@@ -292,19 +297,19 @@ def rsa(given: argparse.Namespace, scratch: Path) -> None:
     )
 
 
-def our_rsa(what: dict[str, Any]) -> Job:
+def our_rsa(job: dict[str, Any]) -> Job:
     from closerlook.geometry.point_similarity import rsa as correlation  # noqa: PLC0415
 
-    A, B = np.load(what["file"]).values()
+    A, B = np.load(job["file"]).values()
     correlation(A[:100], B[:100])
     return lambda: correlation(A, B), lambda value: {"value": value}
 
 
-def rsatoolbox_rsa(what: dict[str, Any]) -> Job:
+def rsatoolbox_rsa(job: dict[str, Any]) -> Job:
     from rsatoolbox.data import Dataset  # noqa: PLC0415
     from rsatoolbox.rdm import calc_rdm, compare  # noqa: PLC0415
 
-    A, B = np.load(what["file"]).values()
+    A, B = np.load(job["file"]).values()
 
     def correlation(n: int | None) -> float:
         rdms = [calc_rdm(Dataset(X[:n]), method="euclidean") for X in (A, B)]
@@ -319,7 +324,7 @@ def rsatoolbox_rsa(what: dict[str, Any]) -> Job:
 
 def clusters(given: argparse.Namespace, scratch: Path) -> None:
     if given.directprobe is None:
-        print("\nDirectProbe: left out, no --directprobe FOLDER")
+        print("\nDirectProbe: skipped, no --directprobe CHECKOUT")
         return
     X, labels = load(given.vectors / f"{given.space}.npz")
     file = str(scratch / "points.npz")
@@ -327,22 +332,22 @@ def clusters(given: argparse.Namespace, scratch: Path) -> None:
     folder = str(given.directprobe)
     rows: list[list[object]] = []
     for part in ("clusters", "distances"):
-        what = {"file": file, "part": part, "folder": folder, "scratch": str(scratch)}
-        (ours,) = by_turns(given.repeat, (sys.executable, {"job": "our clusters", **what}))
-        (theirs,) = by_turns(1, (sys.executable, {"job": "directprobe", **what}))
-        rows.append([part, f"{len(X):,} × {X.shape[1]}", ours["value"], theirs["value"], *sides(ours, theirs)])
+        job = {"file": file, "part": part, "folder": folder, "scratch": str(scratch)}
+        (ours,) = alternate(given.repeat, (sys.executable, {"job": "our clusters", **job}))
+        (theirs,) = alternate(1, (sys.executable, {"job": "directprobe", **job}))
+        rows.append([part, f"{len(X):,} × {X.shape[1]}", ours["value"], theirs["value"], *times_of(ours, theirs)])
         if part == "clusters" and ours["value"] > len(np.unique(labels)):
             break
     columns = ["", "points", "ours", "theirs", "seconds", "DirectProbe", "work", "its work", "ratio of work"]
     table(f"DirectProbe's code, {theirs['solver']}, {CORES} workers: {given.space}", columns, rows, digits=4)
 
 
-def our_clusters(what: dict[str, Any]) -> Job:
+def our_clusters(job: dict[str, Any]) -> Job:
     from closerlook.geometry import cluster, cluster_distances  # noqa: PLC0415
 
-    X, y = np.load(what["file"]).values()
+    X, y = np.load(job["file"]).values()
     clustering = cluster(X, y)
-    if what["part"] == "clusters":
+    if job["part"] == "clusters":
         return lambda: cluster(X, y), lambda result: {"value": result.n_clusters}
     return lambda: cluster_distances(X, clustering), lambda result: {
         "value": mean_distance(clustering.cluster_labels, result.between)
@@ -354,12 +359,12 @@ def mean_distance(labels: Any, between: Callable[[int, int], tuple[float, float]
     return float(np.mean([between(a, b)[1] for a, b in pairs]))
 
 
-def directprobe(what: dict[str, Any]) -> Job:
+def directprobe(job: dict[str, Any]) -> Job:
     if importlib.util.find_spec("gurobipy") is None:
         stub = "class GRB: pass\ndef Model(name): raise RuntimeError('no licence')\n"
-        (Path(what["scratch"]) / "gurobipy.py").write_text(stub, encoding="utf-8")
-        sys.path.insert(0, what["scratch"])
-    sys.path.insert(0, what["folder"])
+        (Path(job["scratch"]) / "gurobipy.py").write_text(stub, encoding="utf-8")
+        sys.path.insert(0, job["scratch"])
+    sys.path.insert(0, job["folder"])
     import torch  # noqa: PLC0415
     from directprobe import analyzer, space  # noqa: PLC0415
     from directprobe.clusters import Cluster  # noqa: PLC0415
@@ -369,7 +374,7 @@ def directprobe(what: dict[str, Any]) -> Job:
     from joblib.externals.loky import get_reusable_executor  # noqa: PLC0415
 
     space.Parallel = analyzer.Parallel = lambda n_jobs, **options: Parallel(n_jobs=min(n_jobs, CORES), **options)
-    X, y = np.load(what["file"]).values()
+    X, y = np.load(job["file"]).values()
     config = SimpleNamespace(device=torch.device("cpu"), rate=0.01)
     probe = Probe(config)
     solver = "with Gurobi" if probe.space.solver is space.Space.lp else "without Gurobi (SVC)"
@@ -379,16 +384,16 @@ def directprobe(what: dict[str, Any]) -> Job:
         return probe.probing(DistanceQ(config, X, singles, int(y.max()) + 1))
 
     def distances() -> Any:
-        members = [Cluster(np.flatnonzero(y == one).tolist(), y[y == one].tolist()) for one in np.unique(y)]
+        members = [Cluster(np.flatnonzero(y == label).tolist(), y[y == label].tolist()) for label in np.unique(y)]
         return analyzer.Analyzer().convex2convex(DistanceQ(config, X, members, int(y.max()) + 1))[0]
 
     def call() -> Any:
-        result = cluster() if what["part"] == "clusters" else distances()
+        result = cluster() if job["part"] == "clusters" else distances()
         get_reusable_executor().shutdown(wait=True)  # CPU time is counted only for processes that have ended
         return result
 
     def describe(result: Any) -> dict[str, Any]:
-        return {"value": len(result) if what["part"] == "clusters" else float(np.mean(result)), "solver": solver}
+        return {"value": len(result) if job["part"] == "clusters" else float(np.mean(result)), "solver": solver}
 
     return call, describe
 

@@ -1,13 +1,13 @@
 """Time of the grid of classifier probes, compared with scikit-learn's MLPClassifier on the same grid, and its memory.
 
-    closerlook extract --encoder FOLDER --task ps-role --task pos ... --splits all --out VECTORS
+    closerlook extract --encoder ENCODER --task ps-role --task pos ... --splits all --out FOLDER
     python benchmarks/probe_grid.py TRAIN.npz TEST.npz              both over 16 sizes x 5 seeds, on all cores
     python benchmarks/probe_grid.py TRAIN.npz TEST.npz --memory     ours alone: seconds, peak memory of the process
-    python benchmarks/probe_grid.py --folder VECTORS --encoder bert-small --device cuda
+    python benchmarks/probe_grid.py --folder FOLDER --encoder bert-small --device cuda
                                                                     all layers of five tasks, each task as one batch
 
-The peer has its default settings and standardised inputs. Eight of its 80 fits (or --fits) are timed, with each width
-equally often in either layer. One fit runs on each core at a time, and the total is scaled to 80 fits.
+scikit-learn runs with its default settings and standardised inputs. Eight of its 80 fits (or --fits) are timed, with
+each width equally often in either layer. One fit runs on each core at a time, and the total is scaled to 80 fits.
 """
 
 from __future__ import annotations
@@ -32,14 +32,19 @@ show = partial(tables.table, digits=4)
 TASKS = ("pos", "dep", "ps-role", "ps-fxn", "trec-50")
 SAMPLE = ((32, 32), (32, 128), (64, 64), (64, 256), (128, 32), (128, 128), (256, 64), (256, 256))
 WORKERS = len(os.sched_getaffinity(0))
-ONE_EACH = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("train", type=Path, nargs="?")
     parser.add_argument("test", type=Path, nargs="?")
-    parser.add_argument("--fits", type=int, default=len(SAMPLE), help="of scikit-learn; more tell more of its accuracy")
+    parser.add_argument(
+        "--fits",
+        type=int,
+        default=len(SAMPLE),
+        help="number of fits of scikit-learn to time",
+    )
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--encoder", default="bert-small")
@@ -51,13 +56,13 @@ def main() -> None:
     elif given.folder:
         whole_encoder(given.folder, given.encoder, given.device)
     elif given.train is None or given.test is None:
-        parser.error("TRAIN.npz and TEST.npz, or --folder VECTORS, are needed")
+        parser.error("TRAIN.npz and TEST.npz, or --folder FOLDER, are needed")
     elif given.memory:
         ours = run(given.train, given.test, given.device)
-        columns = ["train", "seconds", "accuracy of the chosen", "peak memory, MB (wanted under 2,000)"]
+        columns = ["train", "seconds", "accuracy of the chosen sizes", "peak memory, MB (target: under 2,000)"]
         show("The whole grid", columns, [[ours["shape"], ours["seconds"], ours["chosen"], ours["memory"]]])
     else:
-        against_scikit_learn(given.train, given.test, given.device, given.fits)
+        compare_with_scikit_learn(given.train, given.test, given.device, given.fits)
 
 
 def load(path: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -94,9 +99,9 @@ def run(train: Path, test: Path, device: str) -> dict[str, object]:
 # ---- the peer ----
 
 
-def against_scikit_learn(train: Path, test: Path, device: str, fits: int) -> None:
+def compare_with_scikit_learn(train: Path, test: Path, device: str, fits: int) -> None:
     ours = run(train, test, device)
-    os.environ.update(ONE_EACH)
+    os.environ.update(ONE_THREAD)
     jobs = [(train, test, SAMPLE[at % len(SAMPLE)], (at + at // len(SAMPLE)) % 5) for at in range(fits)]
     with ProcessPoolExecutor(WORKERS, mp_context=multiprocessing.get_context("spawn")) as pool:
         list(pool.map(warm_up, range(2 * WORKERS)))  # start the processes before timing
@@ -111,8 +116,8 @@ def against_scikit_learn(train: Path, test: Path, device: str, fits: int) -> Non
         )
     show(f"{fits} fits of scikit-learn", ["sizes", "seed", "seconds", "accuracy", "ours, mean of 5 seeds"], rows)
     theirs, same = (float(np.mean([row[column] for row in rows])) for column in (3, 4))
-    columns = ["train", "ours, seconds", "scikit-learn, seconds", "ratio (wanted: 10)", "our accuracy", "theirs"]
-    columns += ["difference in points (wanted: over -0.5)", "our peak memory, MB"]
+    columns = ["train", "ours, seconds", "scikit-learn, seconds", "ratio (target: 10)", "our accuracy", "theirs"]
+    columns += ["difference in points (target: over -0.5)", "our peak memory, MB"]
     row = [ours["shape"], ours["seconds"], scaled, scaled / ours["seconds"], same, theirs, 100 * (same - theirs)]
     show(f"16 sizes × 5 seeds on {WORKERS} cores", columns, [[*row, ours["memory"]]])
 
@@ -124,7 +129,7 @@ def warm_up(_: int) -> None:
 
 
 def fit(job: tuple[Path, Path, tuple[int, int], int]) -> tuple[float, float]:
-    """Test accuracy of one fit and its seconds."""
+    """The test accuracy of one fit, and its seconds."""
     from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
     from sklearn.neural_network import MLPClassifier  # noqa: PLC0415
     from sklearn.preprocessing import StandardScaler  # noqa: PLC0415
@@ -156,13 +161,13 @@ def whole_encoder(folder: Path, encoder: str, device: str) -> None:
         start = time.perf_counter()
         result = probe_grids(pairs, device=device)
         seconds = time.perf_counter() - start
-        accuracy = " ".join(f"{one.mean:.3f}" for one in result)
+        accuracy = " ".join(f"{grid.mean:.3f}" for grid in result)
         rows.append([task, f"{result[0].n_train:,} × {result[0].d}", len(pairs), 80 * len(pairs), seconds, accuracy])
     total = float(sum(row[4] for row in rows))
     rows.append(["all", "", sum(row[2] for row in rows), sum(row[3] for row in rows), total, ""])
     name = torch.cuda.get_device_name() if device.startswith("cuda") else device
     columns = ["task", "points", "layers", "networks", "seconds", "accuracy of the chosen sizes by layer"]
-    show(f"All layers of {encoder}, {name} (wanted: under 120 s in all)", columns, rows)
+    show(f"All layers of {encoder}, {name} (target: under 120 s in all)", columns, rows)
 
 
 def layer(file: Path) -> int:
