@@ -6,6 +6,8 @@
 import ast
 import inspect
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -37,7 +39,7 @@ TORCH_FREE += [
     ROOT / "tuning" / f"{name}.py"
     for name in ("__init__", "finetune", "schedule", "settings", "steps", "tuned", "measures", "trainer", "weights")
 ]
-TORCH_FREE += [*ROOT.glob("study/*.py")]
+TORCH_FREE += [*ROOT.glob("study/**/*.py"), *ROOT.glob("report/**/*.py")]
 FILES = sorted(ROOT.rglob("*.py"))
 
 
@@ -81,6 +83,48 @@ TORCH_MODULES = {
     for file in FILES
     if "torch" in {name.split(".")[0] for name in imports(file, lazy=False)}
 }
+
+
+def module_name(file: Path) -> str:
+    return ".".join(["closerlook", *file.relative_to(ROOT).with_suffix("").parts]).removesuffix(".__init__")
+
+
+def test_no_import_of_these_modules_loads_torch_by_way_of_others() -> None:
+    """One fresh process imports them all; the first that loads torch is named."""
+    program = (
+        "import importlib, sys\n"
+        "for name in sys.argv[1:]:\n"
+        "    importlib.import_module(name)\n"
+        "    loaded = {'torch', 'transformers'} & set(sys.modules)\n"
+        "    assert not loaded, f'{name} loads {loaded}'\n"
+    )
+    names = sorted(map(module_name, TORCH_FREE))
+    assert "closerlook.study.kinds.tune" in names
+    run = subprocess.run([sys.executable, "-c", program, *names], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+
+
+WRONG_PLAN = "encoders: ./nowhere\ntasks: toy-pos\nwrong: 1\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [(["measures"], 0), (["describe", "--help"], 0), (["--help"], 0), (["study", "plan.yaml", "--out", "x"], 2)],
+)
+def test_commands_that_compute_nothing_do_not_load_torch(command: list[str], code: int, tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(WRONG_PLAN)
+    program = (
+        "import sys\n"
+        "from closerlook.cli import main\n"
+        "try:\n"
+        "    main(sys.argv[2:])\n"
+        "except SystemExit as end:\n"
+        "    assert (end.code or 0) == int(sys.argv[1]), end.code\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    arguments = [sys.executable, "-c", program, str(code), *command]
+    run = subprocess.run(arguments, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert run.returncode == 0, run.stderr
 
 
 def test_only_these_modules_import_torch() -> None:

@@ -147,8 +147,11 @@ def test_a_task_that_changed_meanwhile_is_not_taken_for_what_it_was(
     single: CompletedStudy, tasks: Path, tmp_path: Path
 ) -> None:
     (cell,) = some(single, "tune")
-    how = cell.how | {"probe": dict.fromkeys(cell.how["probe"], "another content"), "store": str(tmp_path / "store")}
-    changed = Cell(cell.kind, cell.format, cell.content, how, cell.inputs, cell.title)
+    resources = cell.resources | {
+        "probe": dict.fromkeys(cell.resources["probe"], "another content"),
+        "store": str(tmp_path / "store"),
+    }
+    changed = Cell(cell.kind, cell.format, cell.content, resources, cell.inputs, cell.title)
     ended = attempt(changed, str(tmp_path), 1)
     assert "has changed since the study began; run the same command again" in ended.error
 

@@ -25,15 +25,16 @@ PRETRAINED = ""
 class Cell:
     """One unit of work of a study.
 
-    format: of the kind's results. content: everything that the result depends on; its hash is the key. how: where the
-    inputs are and which device to use, which the result does not depend on. inputs: keys of the cells whose results it
-    needs. title: one line for progress and errors. gpu: whether a GPU helps.
+    format: of the kind's results. content: everything that the result depends on; its hash is the key. resources: what
+    it takes to compute the result, such as names of the encoder and the tasks, the store and the device; the result
+    does not depend on them. inputs: keys of the cells whose results it needs. title: one line for progress and errors.
+    gpu: whether a GPU helps.
     """
 
     kind: str
     format: int
     content: dict[str, Any]
-    how: dict[str, Any]
+    resources: dict[str, Any]
     inputs: tuple[str, ...]
     title: str
     gpu: bool = False
@@ -99,8 +100,8 @@ class ResolvedPlan:
         return self.encoders.get(encoder) or self.randoms[encoder]
 
 
-def how_of(study: ResolvedPlan) -> dict[str, Any]:
-    """What every cell of a study needs besides its content: where files are, which device and how many threads."""
+def common_resources(study: ResolvedPlan) -> dict[str, Any]:
+    """The resources that all cells of a study share: where files are, which device and how many threads to use."""
     plan = study.plan
     return {
         "store": study.store,

@@ -126,7 +126,7 @@ def _thread_limits(cell: Cell) -> Iterator[None]:
 
     torch uses the plan's number, BLAS in numpy and scipy one thread; our own kernels give the same for any number.
     """
-    torch_threads = cell.how.get("threads") if kind_of(cell).makes_spaces else None
+    torch_threads = cell.resources.get("threads") if kind_of(cell).makes_spaces else None
     with _blas_libraries().limit(limits=1, user_api="blas"):
         if not torch_threads:
             yield

@@ -14,9 +14,9 @@ from closerlook.study.cells import (
     Placement,
     Position,
     ResolvedPlan,
+    common_resources,
     describe_position,
     encoder_name,
-    how_of,
     layers_of,
     opened_as,
     resolved_dtype,
@@ -129,16 +129,22 @@ class _Weights:
         source, info = self.study.found(self.encoder)
         return set(choose_layers(layers, info.layers, source.name))
 
-    def how(self, task: str, split: str = "train") -> dict[str, Any]:
+    def resources(self, task: str, split: str = "train") -> dict[str, Any]:
         """What a cell needs to find the spaces of a task."""
-        return how_of(self.study) | {"encoder": self.encoder, "task": opened_as(self.study, [task]), "split": split}
+        return common_resources(self.study) | {
+            "encoder": self.encoder,
+            "task": opened_as(self.study, [task]),
+            "split": split,
+        }
 
     def _add(self, kind: Kind, content: dict[str, Any], task: str, position: Position, split: str = "train") -> str:
         """Add a cell that reads the spaces of these weights; the key of the cell.
 
         Results of random weights are only compared with others: they have no rows of their own.
         """
-        key = self.graph.add(kind.cell(content, self.how(task, split), (self.maker,), describe_position(position)))
+        key = self.graph.add(
+            kind.cell(content, self.resources(task, split), (self.maker,), describe_position(position))
+        )
         if self.encoder in self.study.encoders:
             self.graph.placements.append(Placement(key, position))
         return key
@@ -316,7 +322,7 @@ def _add_comparison(a: _TrainSpace, b: _TrainSpace, what: str, other: str = "", 
         content = point_similarity.content(plan, b.space, a.space)
         makers = tuple(dict.fromkeys([weights.maker, b.weights.maker]))
         subject = f"{describe_position(a.position)} ({what})"
-        key = weights.graph.add(point_similarity.KIND.cell(content, weights.how(a.task), makers, subject))
+        key = weights.graph.add(point_similarity.KIND.cell(content, weights.resources(a.task), makers, subject))
         weights.graph.placements.append(replace(placement, key=key))
 
 

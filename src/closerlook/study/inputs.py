@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def encoder_path(cell: Cell) -> str:
     """The name of the cell's encoder; a folder as an absolute path, since a worker may run in another directory."""
-    name: str = cell.how["encoder"]
+    name: str = cell.resources["encoder"]
     prefix = "random:" if name.startswith("random:") else ""
     if name in {EMBEDDED, f"random:{EMBEDDED}"}:
         return name
@@ -34,8 +34,8 @@ def encoder_path(cell: Cell) -> str:
 
 def load_tasks(cell: Cell, hashes: dict[str, str]) -> list[Task]:
     """The tasks of those names; a task whose content hash has changed is refused."""
-    data = cell.how["data"]
-    folder = None if data is None else str(Path(cell.how["here"], data).expanduser())
+    data = cell.resources["data"]
+    folder = None if data is None else str(Path(cell.resources["here"], data).expanduser())
     return [
         _load_task(name if name in CATALOGUE else _task_path(cell, name), folder, content_hash)
         for name, content_hash in hashes.items()
@@ -59,7 +59,7 @@ def _task_path(cell: Cell, name: str) -> str:
 
 def _absolute(cell: Cell, name: str) -> str:
     """The absolute path of a file or folder that the plan names; the name itself if there is no such file."""
-    path = Path(cell.how["here"], os.path.expanduser(name))
+    path = Path(cell.resources["here"], os.path.expanduser(name))
     return str(path) if os.path.exists(path) else name
 
 
@@ -73,7 +73,7 @@ def sentences(task: Task, split: str) -> Sequence[str]:
 
 def load_space(cell: Cell, key: str) -> Space:
     """The space with that key, from the cell's store."""
-    store = cell.how["store"]
+    store = cell.resources["store"]
     space = Store(store).get(key)
     if space is None:
         raise LostError(f"the space {key[:12]}… is not in the store {store}, although it was just computed")

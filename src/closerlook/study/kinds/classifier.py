@@ -142,7 +142,7 @@ def run(cell: Cell, out: Path, threads: int) -> CellResult:
         sizes=[tuple(sizes) for sizes in settings["sizes"]],
         seeds=settings["seeds"],
         training=ProbeTraining(**settings["training"]),
-        device=cell.how["device"],
+        device=cell.resources["device"],
         threads=threads,
     )
     return classifier_rows(result), {"settings": result.to_dict()["training"], "device": result.device}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from closerlook.study.cells import Cell, ResolvedPlan, how_of, layers_of, opened_as, resolved_dtype
+from closerlook.study.cells import Cell, ResolvedPlan, common_resources, layers_of, opened_as, resolved_dtype
 from closerlook.study.inputs import encoder_path, load_tasks
 from closerlook.study.kinds.kind import FIRST, CellResult, Kind
 from closerlook.study.sizes import BASE_BYTES, FLOPS, Estimate, layer_parameters, token_count, vector_bytes
@@ -23,23 +23,23 @@ def extract_cell(study: ResolvedPlan, encoder: str) -> Cell:
         "layers": layers_of(plan, source, info, ends=True) if whole else [info.layers],
         "pool": plan.pool,
     }
-    how = how_of(study) | {"encoder": encoder, "tasks": opened_as(study, study.tasks)}
-    return KIND.cell(content, how, (), source.name)
+    resources = common_resources(study) | {"encoder": encoder, "tasks": opened_as(study, study.tasks)}
+    return KIND.cell(content, resources, (), source.name)
 
 
 def run(cell: Cell, out: Path, threads: int) -> CellResult:
     """Write the spaces to the store; there are no rows."""
     from closerlook.representations.extract import extract
 
-    how, content = cell.how, cell.content
+    resources, content = cell.resources, cell.content
     extract(
         encoder_path(cell),
-        load_tasks(cell, how["tasks"]),
+        load_tasks(cell, resources["tasks"]),
         splits=content["splits"],
         layers=content["layers"],
         pool=content["pool"],
-        store=how["store"],
-        device=how["device"],
+        store=resources["store"],
+        device=resources["device"],
         dtype=content["dtype"],
     )
     return [], {}
@@ -47,7 +47,7 @@ def run(cell: Cell, out: Path, threads: int) -> CellResult:
 
 def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
     """One forward pass over all texts; the vectors on disk."""
-    _, info = study.found(cell.how["encoder"])
+    _, info = study.found(cell.resources["encoder"])
     splits, tasks = cell.content["splits"], study.tasks.values()
     tokens = sum(token_count(task, split) for task in tasks for split in splits)
     disk = sum(vector_bytes(task, splits, info.width, len(cell.content["layers"])) for task in tasks)

@@ -193,11 +193,11 @@ def content(plan: Plan, space: str, *, intervals: bool) -> dict[str, Any]:
 
 def run(cell: Cell, out: Path, threads: int) -> CellResult:
     """Measure the cell's space, with the words and sentences of its examples."""
-    how, settings = cell.how, cell.content
-    (task,) = load_tasks(cell, how["task"])
+    resources, settings = cell.resources, cell.content
+    (task,) = load_tasks(cell, resources["task"])
     return measure_space(
-        with_words(load_space(cell, settings["space"]), task, how["split"]),
-        sentences(task, how["split"]),
+        with_words(load_space(cell, settings["space"]), task, resources["split"]),
+        sentences(task, resources["split"]),
         tau=settings["tau"],
         min_points=settings["min_points"],
         statistic=settings["statistic"],

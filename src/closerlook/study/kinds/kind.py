@@ -58,6 +58,6 @@ class Kind:
     makes_spaces: bool = False
     train_space: TrainSpaceSettings | None = None
 
-    def cell(self, content: dict[str, Any], how: dict[str, Any], inputs: tuple[str, ...], subject: str) -> Cell:
+    def cell(self, content: dict[str, Any], resources: dict[str, Any], inputs: tuple[str, ...], subject: str) -> Cell:
         """A cell of this kind; subject: what it works on, for its title."""
-        return Cell(self.name, self.format, content, how, inputs, f"{self.verb} {subject}", self.gpu)
+        return Cell(self.name, self.format, content, resources, inputs, f"{self.verb} {subject}", self.gpu)

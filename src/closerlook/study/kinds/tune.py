@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 
 from pydantic import Field, ValidationInfo, create_model, field_validator
 
-from closerlook.study.cells import Cell, ResolvedPlan, how_of, layers_of, opened_as, task_name
+from closerlook.study.cells import Cell, ResolvedPlan, common_resources, layers_of, opened_as, task_name
 from closerlook.study.entries import PlanPart, as_value_error
 from closerlook.study.inputs import encoder_path, load_tasks
 from closerlook.study.kinds.kind import EARLY, CellResult, Kind
@@ -87,29 +87,29 @@ def tune_cell(study: ResolvedPlan, encoder: str, task: str, seed: int) -> Cell:
         "task": study.tasks[task].content_hash,
         "settings": settings.key_content(),
     }
-    how = how_of(study) | {
+    resources = common_resources(study) | {
         "encoder": encoder,
         "task": task,
         "probe": opened_as(study, plan.probed(task)),
         "settings": settings.to_dict(),
     }
-    return KIND.cell(content, how, (), f"{source.name} on {task_name(study, task)}, seed {seed}")
+    return KIND.cell(content, resources, (), f"{source.name} on {task_name(study, task)}, seed {seed}")
 
 
 def run(cell: Cell, out: Path, threads: int) -> CellResult:
     """Fine-tune, and write the spaces of the snapshots to the store."""
     from closerlook.tuning import tune
 
-    how = cell.how
-    settings, probes = TuningSettings.from_dict(how["settings"]), load_tasks(cell, how["probe"])
+    resources = cell.resources
+    settings, probes = TuningSettings.from_dict(resources["settings"]), load_tasks(cell, resources["probe"])
     result = tune(
         encoder_path(cell),
         probes[0],  # the task of the fine-tuning is the first of those that are probed
         settings,
         probe=probes,
         out=out / "weights" / cell.key if settings.save_weights else None,
-        store=how["store"],
-        device=how["device"],
+        store=resources["store"],
+        device=resources["device"],
     )
     return tuning_rows(result), {"tuned": result.to_dict()}
 
@@ -126,9 +126,13 @@ def tuning_rows(run: TuningResult) -> list[Row]:
 
 def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
     """Forward and backward passes over train in every epoch, and a forward pass over all splits at every snapshot."""
-    encoder, task, probes = cell.how["encoder"], study.tasks[cell.how["task"]], list(cell.how["probe"])
+    encoder, task, probes = (
+        cell.resources["encoder"],
+        study.tasks[cell.resources["task"]],
+        list(cell.resources["probe"]),
+    )
     source, info = study.encoders[encoder]
-    settings = study.settings[encoder, cell.how["task"]]
+    settings = study.settings[encoder, cell.resources["task"]]
     snapshots = len(planned_steps(settings, task))
     probed_tokens = sum(token_count(study.tasks[probe], split) for probe in probes for split in study.plan.splits)
     first_and_last, between = (len(layers_of(study.plan, source, info, ends=ends)) for ends in (True, False))
