@@ -59,7 +59,7 @@ def test_json_is_the_run_and_a_finished_run_is_not_trained_again(tmp_path: Path,
     first, _ = run(capsys, "tune", *SHORT, "--out", tmp_path, "--splits", "test", "--json")
     again, err = run(capsys, "tune", *SHORT, "--out", tmp_path, "--splits", "test", "--json")
     assert first == again
-    assert "holds this run, finished" in err
+    assert "found this run, already finished" in err
     assert TuningResult.from_dict(json.loads(first)) == TuningResult.load(tmp_path)
 
 

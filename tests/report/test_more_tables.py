@@ -226,14 +226,17 @@ def test_the_chart_of_distances_bears_the_marks(figures: dict[tuple[str, str, st
     ]
     assert "Holm's correction for 3 labels" in figure.caption
     assert rows(figure, "label", "step", "low", "high", "p", "few")[2] == ("A", 20, 4, 5, 0.03, "")
-    assert "† few points: C (4 points)." in figures["label-distances", "bert-tiny", "ps-fxn"].caption
+    assert (
+        "Labels with few points, whose distances are unreliable: C (4 points)."
+        in figures["label-distances", "bert-tiny", "ps-fxn"].caption
+    )
 
 
 def test_one_seed_shows_its_intervals_over_examples(results: Results) -> None:
     table = golden_beyond()
     figure = next(one for one in draw_figures(index_results(table[table.seed == 1])) if one.kind == "distances")
     assert rows(figure, "label", "step", "low", "high")[1] == ("A", 20, 4, 6)
-    assert "Bars: 95% interval over examples." in figure.caption
+    assert "Error bars: 95% confidence interval from resampled examples." in figure.caption
 
 
 def test_significantly_moved_labels_are_counted_in_columns_of_their_own(results: Results) -> None:

@@ -134,7 +134,12 @@ def test_the_page_says_what_was_run() -> None:
 
 
 def test_sections_beyond_the_paper_appear_if_they_were_measured() -> None:
-    titles = ("Compared with null labels", "Uncertainty", "Predicting the train–test gap", "Shape of the spaces")
+    titles = (
+        "Comparison with shuffled labels",
+        "Uncertainty",
+        "Predicting the difference between train and test",
+        "Shape of the spaces",
+    )
     assert all(title in text_of(golden_beyond()) for title in titles)
     assert not any(title in text_of(golden()) for title in titles)
 

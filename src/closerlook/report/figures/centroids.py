@@ -54,9 +54,9 @@ def centroid_paths(results: Results, runs: list[Run]) -> Figure | None:
     return Figure(
         title=f"Paths of the centroids: {shorten(run.encoder)} on {shorten(run.task)}",
         caption=f"Train, seed {run.seed}. Rings: before fine-tuning; dots: after. Axes: the first two principal "
-        f"components of all centroids at all steps of the layer (share of variance: {shares}). Shown first: the three "
+        f"components of all centroids at all steps of the layer (share of variance: {shares}). Shown at first: the three "
         "labels that are closest to each other before fine-tuning.",
-        alt=f"Paths of {len(labels)} label centroids in a plane at layers {', '.join(map(str, layers))}; shown first: "
+        alt=f"Paths of {len(labels)} label centroids in a plane at layers {', '.join(map(str, layers))}; shown at first: "
         f"{', '.join(shorten(label) for label in closest)}.",
         encoder=run.encoder,
         task=run.task,
@@ -137,7 +137,7 @@ def _paths(data: pd.DataFrame, labels: list[str], closest: list[str], layers: li
         )
         line = base.mark_line(strokeWidth=1.6, opacity=0.75).encode(order="step:Q")
         between = (
-            base.transform_filter("datum.end == 'on the way'").mark_point(size=14, filled=True).encode(tooltip=tooltip)
+            base.transform_filter("datum.end == 'between'").mark_point(size=14, filled=True).encode(tooltip=tooltip)
         )
         start = (
             base.transform_filter("datum.end == 'start'")
