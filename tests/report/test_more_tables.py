@@ -33,7 +33,7 @@ def rows(figure: Figure, *columns: str) -> list[tuple[object, ...]]:
     return [tuple(row) for row in figure.data[list(columns)].itertuples(index=False)]
 
 
-# ---- null labels ----
+# ---- shuffled labels ----
 
 
 def test_nulls_are_shown_with_the_numbers_of_the_findings(results: Results) -> None:
@@ -58,15 +58,15 @@ def test_a_null_on_all_points_needs_no_second_value_of_the_true_labels() -> None
 
 def test_the_summary_has_rows_for_null_labels(results: Results) -> None:
     shown = {row[1]: row[2:] for row in finding_tables.summary_table(results).shown() if row[0] == "bert-tiny"}
-    assert shown["train–test similarity (null labels)"] == ["0.02 → 0.02", "–", "–"]
-    assert shown["clusters (null labels)"] == ["40 → 37", "–", "–"]
-    assert shown["mean minimum distance (null labels)"] == ["0.40", "–", "–"]
+    assert shown["train–test similarity (shuffled labels)"] == ["0.02 → 0.02", "–", "–"]
+    assert shown["clusters (shuffled labels)"] == ["40 → 37", "–", "–"]
+    assert shown["mean minimum distance (shuffled labels)"] == ["0.40", "–", "–"]
 
 
 def test_similarity_compared_with_null_labels_and_other_weights(results: Results) -> None:
     table = nulls.similarity_table(results)
     assert [column.title for column in table.columns[3:]] == [
-        *("similarity", "permuted labels", "p"),
+        *("similarity", "shuffled labels", "p"),
         *("the pretrained encoder", "another seed", "random weights", "other encoders"),
     ]
     shown = table.shown()
@@ -95,8 +95,8 @@ def test_separability_with_true_and_shuffled_labels(results: Results) -> None:
 
 def test_nulls_in_sentences(results: Results) -> None:
     assert nulls.similarity_text(results) == (
-        "Train and test are significantly more similar than with permuted labels (p ≤ 0.05) in 1 of 1 before and 0 of "
-        "1 after fine-tuning; permuted labels give 0.02 ± 0.17."
+        "Train and test are significantly more similar than with shuffled labels (p ≤ 0.05) in 1 of 1 before and 0 of "
+        "1 after fine-tuning; with shuffled labels the similarity is 0.02 ± 0.17."
     )
     assert nulls.weights_text(results) == (
         "The similarity to the same encoder with random weights is 0.30 before and 0.20 after fine-tuning on average. "

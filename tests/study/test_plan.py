@@ -85,7 +85,7 @@ def test_a_plan_comes_back_from_what_it_writes(tasks: Path) -> None:
         ({"tuning": {"lora": 0}}, "tuning.lora: lora is 0; expected True or a rank"),
         (
             {"tuning": {"trainer_arguments": {"seed": 3}}},
-            "tuning.trainer_arguments: trainer argument seed arrived; give it as seed instead",
+            "tuning.trainer_arguments: trainer argument seed is set by tune; give it as seed instead",
         ),
         ({"tuning": {"seed": 3}}, "tuning.seed is unknown"),
         ({"encoders": []}, "encoders is empty; expected one or more"),

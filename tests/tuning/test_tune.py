@@ -270,7 +270,7 @@ def test_a_damaged_file_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "tuned.json").write_text('{"encoder": ')
     with pytest.raises(InputError, match=r"tuned\.json cannot be read .*; move it away and tune again"):
         tune(EMBEDDED, small(), out=tmp_path)
-    with pytest.raises(InputError, match=r"holds no tuned\.json; expected the folder of a finished"):
+    with pytest.raises(InputError, match=r"contains no tuned\.json; expected the folder of a finished"):
         snapshot_spaces(tmp_path / "nothing")
 
 
@@ -389,10 +389,16 @@ def test_lora_without_peft_names_the_install_command(monkeypatch: pytest.MonkeyP
         ({"probe": ["toy-pos", "toy-pos"]}, "two tasks to probe are called toy-pos"),
         (
             {"trainer_arguments": {"learning_rate": 1}},
-            "trainer argument learning_rate arrived; give it as learning_rate",
+            "trainer argument learning_rate is set by tune; give it as learning_rate",
         ),
-        ({"trainer_arguments": {"max_steps": 1}}, "trainer argument max_steps arrived; give it as epochs instead"),
-        ({"trainer_arguments": {"save_strategy": "epoch"}}, "trainer argument save_strategy arrived; fine-tuning"),
+        (
+            {"trainer_arguments": {"max_steps": 1}},
+            "trainer argument max_steps is set by tune; give it as epochs instead",
+        ),
+        (
+            {"trainer_arguments": {"save_strategy": "epoch"}},
+            "trainer argument save_strategy cannot be set; fine-tuning",
+        ),
         ({"trainer_arguments": {"nothing": 1}}, "trainer arguments cannot be used: "),
         ({"trainer_arguments": {"optim": object()}}, "trainer arguments cannot be kept as JSON"),
         ({"trainer_arguments": {"report_to": "nobody"}}, "trainer arguments cannot be used: "),
