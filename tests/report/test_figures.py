@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from closerlook.report.figures import Figure
-from closerlook.report.figures.centroids import closest_labels
+from closerlook.report.figures.centroids import centroid_paths, closest_labels
 from closerlook.report.figures.similarity import layer_colours
 from closerlook.report.figures.style import compact
 from closerlook.report.outline import draw_figures
@@ -128,6 +128,12 @@ def test_paths_of_centroids_at_the_first_and_last_layer(figures: dict[tuple[str,
     ]
     assert (2, "C", 20, 4, 0, "end") in rows(figure, "layer", "label", "step", "x", "y", "end")
     assert "layer 1: 75%; layer 2: 75%" in figure.caption
+
+
+def test_the_chart_of_the_paths_draws_the_start_the_end_and_all_steps_between(results: Results) -> None:
+    figure = centroid_paths(results)[0]
+    chart = json.dumps(figure.chart.to_dict(validate=False))
+    assert all(f"datum.end == '{end}'" in chart for end in ("start", "between", "end"))
 
 
 def test_the_three_closest_labels_are_those_with_the_smallest_triangle() -> None:
