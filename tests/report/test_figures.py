@@ -94,7 +94,7 @@ def test_only_the_three_largest_and_smallest_changes_are_shown_first() -> None:
 def test_minimum_distances_during_fine_tuning_on_another_task() -> None:
     figure = next(one for one in draw_figures(index_results(golden_beyond())) if one.kind == "cross-distances")
     assert (figure.encoder, figure.task) == ("bert-tiny", "pos → ps-fxn")
-    assert figure.title == "Distance to the nearest other label: bert-tiny on ps-fxn, fine-tuned on pos"
+    assert figure.title == "Distance to the nearest other label: bert-tiny, measured on ps-fxn, fine-tuned on pos"
     assert rows(figure, "label", "step", "nearest", "distance", "change") == [
         ("A", 0, "B", 1, 0),
         ("A", 20, "C", 0.5, -0.5),
@@ -169,7 +169,7 @@ def test_similarity_to_the_original_along_the_updates(figures: dict[tuple[str, s
         (2, 10, 0.7, 0.6, 1, 0.01, 3),
         (2, 20, 0.5, 0.4, 1, 0.01, 3),
     ]
-    assert "Some layers were measured only before and after." in figure.caption
+    assert "Some layers were measured only before and after fine-tuning." in figure.caption
 
 
 def test_seeds_are_averaged_with_their_range() -> None:

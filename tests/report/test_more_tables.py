@@ -116,7 +116,7 @@ def test_similarities_are_drawn_with_the_band_of_their_null(figures: dict[tuple[
     assert found[1] == ("train and test", "ps-fxn", "after", 0.55, 0.02, -0.36, 0.4, 0.06)
     assert found[6] == ("original", "ps-fxn", "after", 0.6, -0.01, -0.31, 0.29, 0.01)
     assert [row[0] for row in found[9:]] == ["seed", "random", "random", "encoder"]
-    assert "4 of 4 similarities are above the band of the null" in figure.alt
+    assert "4 of 4 similarities are above the band for shuffled labels" in figure.alt
     assert ("nulls", "bert-mini", "") not in figures  # its null was not measured
 
 
