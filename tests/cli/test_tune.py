@@ -59,7 +59,7 @@ def test_json_is_the_run_and_a_finished_run_is_not_trained_again(tmp_path: Path,
     first, _ = run(capsys, "tune", *SHORT, "--out", tmp_path, "--splits", "test", "--json")
     again, err = run(capsys, "tune", *SHORT, "--out", tmp_path, "--splits", "test", "--json")
     assert first == again
-    assert "holds this run, finished" in err
+    assert "found this run, already finished" in err
     assert TuningResult.from_dict(json.loads(first)) == TuningResult.load(tmp_path)
 
 
@@ -71,7 +71,7 @@ def test_json_is_the_run_and_a_finished_run_is_not_trained_again(tmp_path: Path,
         (("--out", "run", "--task", "toy-poss"), "toy-poss"),
         (("--out", "run", "--snapshots", "0,1000000"), "a snapshot at step 1000000 requested"),
         (("--out", "run", "--trainer", "bf16"), "--trainer 'bf16' arrived; expected NAME=VALUE"),
-        (("--out", "run", "--trainer", "seed=1"), "trainer argument seed arrived; give it as seed instead"),
+        (("--out", "run", "--trainer", "seed=1"), "trainer argument seed is set by tune; give it as seed instead"),
         (("--out", "run", "--splits", "dev"), "split 'dev' requested"),
         (("--out", "run", "--save-weight"), "No such option"),
     ],

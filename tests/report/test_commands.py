@@ -52,7 +52,7 @@ def test_show_prints_every_table(folder: Path, capsys: pytest.CaptureFixture[str
 def test_show_prints_folded_tables_on_request_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = write_study(tmp_path, golden_beyond())
     out, err = run(capsys, "show", folder)
-    assert "Similarity compared with null labels" in out
+    assert "Similarity with true and shuffled labels" in out
     assert "All labels" not in out
     assert "not shown: labels (print one with --table labels)" in err
     out, _ = run(capsys, "show", folder, "--table", "labels")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from closerlook.report.figures import Figure
-from closerlook.report.figures.centroids import closest_labels
+from closerlook.report.figures.centroids import centroid_paths, closest_labels
 from closerlook.report.figures.similarity import layer_colours
 from closerlook.report.figures.style import compact
 from closerlook.report.outline import draw_figures
@@ -94,7 +94,7 @@ def test_only_the_three_largest_and_smallest_changes_are_shown_first() -> None:
 def test_minimum_distances_during_fine_tuning_on_another_task() -> None:
     figure = next(one for one in draw_figures(index_results(golden_beyond())) if one.kind == "cross-distances")
     assert (figure.encoder, figure.task) == ("bert-tiny", "pos → ps-fxn")
-    assert figure.title == "Distance to the nearest other label: bert-tiny on ps-fxn, fine-tuned on pos"
+    assert figure.title == "Distance to the nearest other label: bert-tiny, measured on ps-fxn, fine-tuned on pos"
     assert rows(figure, "label", "step", "nearest", "distance", "change") == [
         ("A", 0, "B", 1, 0),
         ("A", 20, "C", 0.5, -0.5),
@@ -130,6 +130,12 @@ def test_paths_of_centroids_at_the_first_and_last_layer(figures: dict[tuple[str,
     assert "layer 1: 75%; layer 2: 75%" in figure.caption
 
 
+def test_the_chart_of_the_paths_draws_the_start_the_end_and_all_steps_between(results: Results) -> None:
+    figure = centroid_paths(results)[0]
+    chart = json.dumps(figure.chart.to_dict(validate=False))
+    assert all(f"datum.end == '{end}'" in chart for end in ("start", "between", "end"))
+
+
 def test_the_three_closest_labels_are_those_with_the_smallest_triangle() -> None:
     distances = {"AB": 1.0, "AC": 9.0, "AD": 9.0, "BC": 2.0, "BD": 2.5, "CD": 1.5}
     place = {"encoder": "bert-tiny", "task": "ps-fxn", "layer": 2, "step": 0, "is_final": False}
@@ -163,7 +169,7 @@ def test_similarity_to_the_original_along_the_updates(figures: dict[tuple[str, s
         (2, 10, 0.7, 0.6, 1, 0.01, 3),
         (2, 20, 0.5, 0.4, 1, 0.01, 3),
     ]
-    assert "Some layers were measured only before and after." in figure.caption
+    assert "Some layers were measured only before and after fine-tuning." in figure.caption
 
 
 def test_seeds_are_averaged_with_their_range() -> None:

@@ -46,7 +46,7 @@ def test_sentences_say_counts_and_uncertainty(found: list[Finding]) -> None:
 def test_sentences_give_the_nulls_that_were_measured() -> None:
     first, second, third, _, fifth = judge(golden_beyond())
     assert (
-        "accuracy falls in 1 (permuted labels give a similarity of 0.02 ± 0.19). 3 fine-tuning runs support"
+        "accuracy falls in 1 (with shuffled labels the similarity is 0.02 ± 0.19). 3 fine-tuning runs support"
         in first.sentence
     )
     assert "; shuffled labels give 36 to 38 clusters, true labels 3 to 4, on at most 80 points." in second.sentence
@@ -55,14 +55,14 @@ def test_sentences_give_the_nulls_that_were_measured() -> None:
         in third.sentence
     )
     assert (
-        "in 2 (permuted labels give a similarity of 0.01 ± 0.12); similarity to random weights: 0.20. "
+        "in 2 (with shuffled labels the similarity is 0.01 ± 0.12); similarity to random weights: 0.20. "
         "1 fine-tuning run supports"
     ) in fifth.sentence
 
 
 def test_answers_give_the_nulls() -> None:
     first, second, third, *_ = (finding.answers[0].reason for finding in judge(golden_beyond()))
-    assert first == "similarity falls from 0.80 to 0.60 (permuted labels give 0.04 ± 0.25)"
+    assert first == "similarity falls from 0.80 to 0.60 (with shuffled labels 0.04 ± 0.25)"
     assert second == "5 clusters become 3 (shuffled labels give 38 clusters, true labels 3, on 80 points)"
     assert third == "3 of 3 labels move farther away, 2 of 3 significantly (Holm)"
 

@@ -33,7 +33,7 @@ def rows(figure: Figure, *columns: str) -> list[tuple[object, ...]]:
     return [tuple(row) for row in figure.data[list(columns)].itertuples(index=False)]
 
 
-# ---- null labels ----
+# ---- shuffled labels ----
 
 
 def test_nulls_are_shown_with_the_numbers_of_the_findings(results: Results) -> None:
@@ -58,15 +58,15 @@ def test_a_null_on_all_points_needs_no_second_value_of_the_true_labels() -> None
 
 def test_the_summary_has_rows_for_null_labels(results: Results) -> None:
     shown = {row[1]: row[2:] for row in finding_tables.summary_table(results).shown() if row[0] == "bert-tiny"}
-    assert shown["train–test similarity (null labels)"] == ["0.02 → 0.02", "–", "–"]
-    assert shown["clusters (null labels)"] == ["40 → 37", "–", "–"]
-    assert shown["mean minimum distance (null labels)"] == ["0.40", "–", "–"]
+    assert shown["train–test similarity (shuffled labels)"] == ["0.02 → 0.02", "–", "–"]
+    assert shown["clusters (shuffled labels)"] == ["40 → 37", "–", "–"]
+    assert shown["mean minimum distance (shuffled labels)"] == ["0.40", "–", "–"]
 
 
 def test_similarity_compared_with_null_labels_and_other_weights(results: Results) -> None:
     table = nulls.similarity_table(results)
     assert [column.title for column in table.columns[3:]] == [
-        *("similarity", "permuted labels", "p"),
+        *("similarity", "shuffled labels", "p"),
         *("the pretrained encoder", "another seed", "random weights", "other encoders"),
     ]
     shown = table.shown()
@@ -103,8 +103,8 @@ def test_separability_with_true_and_shuffled_labels(results: Results) -> None:
 
 def test_nulls_in_sentences(results: Results) -> None:
     assert nulls.similarity_text(results) == (
-        "Train and test are significantly more similar than with permuted labels (p ≤ 0.05) in 1 of 1 before and 0 of "
-        "1 after fine-tuning; permuted labels give 0.02 ± 0.17."
+        "Train and test are significantly more similar than with shuffled labels (p ≤ 0.05) in 1 of 1 before and 0 of "
+        "1 after fine-tuning; with shuffled labels the similarity is 0.02 ± 0.17."
     )
     assert nulls.weights_text(results) == (
         "The similarity to the same encoder with random weights is 0.30 before and 0.20 after fine-tuning on average. "
@@ -124,7 +124,7 @@ def test_similarities_are_drawn_with_the_band_of_their_null(figures: dict[tuple[
     assert found[1] == ("train and test", "ps-fxn", "after", 0.55, 0.02, -0.36, 0.4, 0.06)
     assert found[6] == ("original", "ps-fxn", "after", 0.6, -0.01, -0.31, 0.29, 0.01)
     assert [row[0] for row in found[9:]] == ["seed", "random", "random", "encoder"]
-    assert "4 of 4 similarities are above the band of the null" in figure.alt
+    assert "4 of 4 similarities are above the band for shuffled labels" in figure.alt
     assert ("nulls", "bert-mini", "") not in figures  # its null was not measured
 
 
@@ -234,14 +234,17 @@ def test_the_chart_of_distances_bears_the_marks(figures: dict[tuple[str, str, st
     ]
     assert "Holm's correction for 3 labels" in figure.caption
     assert rows(figure, "label", "step", "low", "high", "p", "few")[2] == ("A", 20, 4, 5, 0.03, "")
-    assert "† few points: C (4 points)." in figures["label-distances", "bert-tiny", "ps-fxn"].caption
+    assert (
+        "Labels with few points, whose distances are unreliable: C (4 points)."
+        in figures["label-distances", "bert-tiny", "ps-fxn"].caption
+    )
 
 
 def test_one_seed_shows_its_intervals_over_examples(results: Results) -> None:
     table = golden_beyond()
     figure = next(one for one in draw_figures(index_results(table[table.seed == 1])) if one.kind == "distances")
     assert rows(figure, "label", "step", "low", "high")[1] == ("A", 20, 4, 6)
-    assert "Bars: 95% interval over examples." in figure.caption
+    assert "Error bars: 95% confidence interval from resampled examples." in figure.caption
 
 
 def test_significantly_moved_labels_are_counted_in_columns_of_their_own(results: Results) -> None:

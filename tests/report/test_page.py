@@ -142,7 +142,12 @@ def test_squares_are_explained_only_where_they_are_shown(monkeypatch: pytest.Mon
 
 
 def test_sections_beyond_the_paper_appear_if_they_were_measured() -> None:
-    titles = ("Compared with null labels", "Uncertainty", "Predicting the train–test gap", "Shape of the spaces")
+    titles = (
+        "Comparison with shuffled labels",
+        "Uncertainty",
+        "Predicting the difference between train and test",
+        "Shape of the spaces",
+    )
     assert all(title in text_of(golden_beyond()) for title in titles)
     assert not any(title in text_of(golden()) for title in titles)
 

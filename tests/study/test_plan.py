@@ -111,7 +111,7 @@ def test_a_plan_comes_back_from_what_it_writes(tasks: Path) -> None:
         ({"tuning": {"lora": 0}}, "tuning.lora: lora is 0; expected True or a rank"),
         (
             {"tuning": {"trainer_arguments": {"seed": 3}}},
-            "tuning.trainer_arguments: trainer argument seed arrived; give it as seed instead",
+            "tuning.trainer_arguments: trainer argument seed is set by tune; give it as seed instead",
         ),
         ({"tuning": {"seed": 3}}, "tuning.seed is unknown"),
         ({"encoders": []}, "encoders is empty; expected one or more"),
@@ -249,7 +249,7 @@ def test_a_task_with_one_label_cannot_be_tuned_on_but_can_be_looked_at(tmp_path:
     for split in ("train", "test"):
         (tmp_path / f"{split}.csv").write_text("text,label\na day,good\na night,good\n")
     plan = make_plan({"encoders": "bert-tiny", "tasks": str(tmp_path)})
-    assert "all training examples are good" in problems(plan, tmp_path / "store")[0]
+    assert "all training examples have the label good" in problems(plan, tmp_path / "store")[0]
     assert resolve_plan(plan.model_copy(update={"tuning": None}), tmp_path / "store").tasks
 
 

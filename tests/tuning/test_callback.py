@@ -213,7 +213,7 @@ def test_problems_that_appear_during_training_are_one_line_too(tmp_path: Path) -
     trainer = own_trainer(tmp_path)
     trainer.callback_handler.processing_class = None
     GeometryCallback(small()).attach(trainer)
-    with pytest.raises(InputError, match="no tokenizer arrived; give GeometryCallback"):
+    with pytest.raises(InputError, match="no tokenizer given; pass GeometryCallback"):
         trainer.train()
     (tmp_path / "file").write_text("")
     trainer = own_trainer(tmp_path)

@@ -230,7 +230,7 @@ def test_settings_of_a_run_repeat_it(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Encoder, "load", None)
     assert tune(EMBEDDED, small(), run.settings, out=tmp_path / "run") == run
     other = {"probe": {"toy-question": "0" * 64}}
-    with pytest.raises(InputError, match="the content of task toy-question differs from the one in the settings"):
+    with pytest.raises(InputError, match="task toy-question is not the one these settings were made for"):
         tune(EMBEDDED, small(), run.settings, **other)
 
 
@@ -254,7 +254,7 @@ def test_a_run_with_different_settings_is_not_overwritten(tmp_path: Path) -> Non
         ({"encoder": "random:bert-tiny"}, "encoder: bert-tiny, now random:bert-tiny"),
     ]
     for changed, message in others:
-        with pytest.raises(InputError, match=f"holds a run with different settings \\({message}\\)"):
+        with pytest.raises(InputError, match=f"contains a run with different settings \\({message}\\)"):
             tune(**{"encoder": EMBEDDED, "task": small(), "out": tmp_path, "snapshots": 2, **SHORT, **changed})
     assert (tmp_path / "tuned.json").read_bytes() == kept
 
@@ -270,7 +270,7 @@ def test_a_damaged_file_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "tuned.json").write_text('{"encoder": ')
     with pytest.raises(InputError, match=r"tuned\.json cannot be read .*; move it away and tune again"):
         tune(EMBEDDED, small(), out=tmp_path)
-    with pytest.raises(InputError, match=r"holds no tuned\.json; expected the folder of a finished"):
+    with pytest.raises(InputError, match=r"contains no tuned\.json; expected the folder of a finished"):
         snapshot_spaces(tmp_path / "nothing")
 
 
@@ -363,8 +363,8 @@ def test_lora_without_peft_names_the_install_command(monkeypatch: pytest.MonkeyP
     ("options", "message"),
     [
         ({"task": "toy-poss"}, "toy-poss"),
-        ({"task": ["toy-pos", "toy-dep"]}, "a list arrived as task; expected one name, path or Task"),
-        ({"encoder": 3}, "a int arrived as encoder; expected a name or folder"),
+        ({"task": ["toy-pos", "toy-dep"]}, "task must be one name, path or Task to fine-tune on, got list"),
+        ({"encoder": 3}, "encoder must be a name or a folder, got int"),
         ({"encoder": "./nowhere"}, "encoder ./nowhere: there is no such folder"),
         ({"splits": ["dev"]}, "split 'dev' requested; task small-token has train, test"),
         ({"splits": []}, "no split requested"),
@@ -384,15 +384,21 @@ def test_lora_without_peft_names_the_install_command(monkeypatch: pytest.MonkeyP
         ({"device": "tpu9"}, "device 'tpu9' is unknown"),
         ({"snapshots": [11]}, "a snapshot at step 11 requested; this training has steps 0 to 10"),
         ({"snapshots": "sometimes"}, "snapshots 'sometimes' requested; expected log"),
-        ({"save_weights": True}, "save_weights requested without a folder; pass out as well"),
+        ({"save_weights": True}, "save_weights needs a folder; set out= as well"),
         ({"probe": []}, "no task arrived"),
         ({"probe": ["toy-pos", "toy-pos"]}, "two tasks to probe are called toy-pos"),
         (
             {"trainer_arguments": {"learning_rate": 1}},
-            "trainer argument learning_rate arrived; give it as learning_rate",
+            "trainer argument learning_rate is set by tune; give it as learning_rate",
         ),
-        ({"trainer_arguments": {"max_steps": 1}}, "trainer argument max_steps arrived; give it as epochs instead"),
-        ({"trainer_arguments": {"save_strategy": "epoch"}}, "trainer argument save_strategy arrived; fine-tuning"),
+        (
+            {"trainer_arguments": {"max_steps": 1}},
+            "trainer argument max_steps is set by tune; give it as epochs instead",
+        ),
+        (
+            {"trainer_arguments": {"save_strategy": "epoch"}},
+            "trainer argument save_strategy cannot be set; fine-tuning",
+        ),
         ({"trainer_arguments": {"nothing": 1}}, "trainer arguments cannot be used: "),
         ({"trainer_arguments": {"optim": object()}}, "trainer arguments cannot be kept as JSON"),
         ({"trainer_arguments": {"report_to": "nobody"}}, "trainer arguments cannot be used: "),
@@ -410,7 +416,7 @@ def test_invalid_input_is_refused_in_one_line_before_any_step(
 
 def test_a_task_without_two_labels_or_texts_is_refused() -> None:
     one = Task.build("one", "token", {"train": [(("a", "b"), [((0,), "A")])]})
-    with pytest.raises(InputError, match="task one: all training examples are A; expected two labels or more"):
+    with pytest.raises(InputError, match="task one: all training examples have the label A; fine-tuning needs"):
         tune(EMBEDDED, one)
     test_only = Task.build("t", "token", {"test": [(("a", "b"), [((0,), "A"), ((1,), "B")])]})
     with pytest.raises(InputError, match="split 'train' requested; task t has test"):
@@ -429,5 +435,5 @@ def test_a_file_as_output_folder_is_refused(tmp_path: Path) -> None:
 
 def test_weights_of_an_encoder_decoder_cannot_be_saved(tmp_path: Path) -> None:
     folder = save_family("t5", tmp_path / "t5")
-    with pytest.raises(InputError, match="save_weights requested; t5 is an encoder-decoder, of which only the encoder"):
+    with pytest.raises(InputError, match="save_weights is not supported for encoder-decoder models such as t5"):
         tune(folder, small(), save_weights=True, out=tmp_path / "run")

@@ -23,7 +23,7 @@ NUMBERS = ("value", "ci_low", "ci_high")
 
 
 def archive(folder: str | Path, to: str | Path) -> Path:
-    """The page of a study, written to another folder with the table and the manifest from which it can be made again.
+    """Write the page of a study to another folder, with a table and a manifest to make it from; return its path.
 
     Numbers are rounded to 32 bits, and rows that the page does not show are excluded.
     """

@@ -1,4 +1,4 @@
-"""A measure before and after fine-tuning, averaged over seeds, with the value that null labels give."""
+"""A measure before and after fine-tuning, averaged over seeds, and its value on shuffled labels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 from closerlook.study.readings import Measurement, Results, Run, null_names, subsampled_name
 
 BeforeAfter = tuple[Measurement | None, Measurement | None]
-"""A measurement before fine-tuning, and one after; None where there is none."""
+"""A measurement before fine-tuning and a measurement after it; None if it was not measured."""
 
 STATES = ("before", "after")
 
@@ -17,7 +17,9 @@ STATES = ("before", "after")
 def before_after(results: Results, measure: str, encoder: str, task: str, scale: float = 1.0) -> BeforeAfter:
     """A measure before and after fine-tuning on that task, averaged over seeds.
 
-    A measure that has a standard deviation of its own in the table, such as accuracy, comes with it.
+    With one seed, the standard deviation that is stored with the measure, such as the standard deviation of accuracy
+    over probes, is returned with it. With several seeds, it is the standard deviation over seeds. scale: a factor for
+    all values.
     """
     values = _by_state(results, measure, encoder, task)
     deviations = _by_state(results, f"{measure}_sd", encoder, task)
@@ -28,13 +30,13 @@ def before_after(results: Results, measure: str, encoder: str, task: str, scale:
 def _by_state(
     results: Results, measure: str, encoder: str, task: str
 ) -> tuple[list[Measurement | None], list[Measurement | None]]:
-    """The measurements before (one) and after (one for each seed)."""
+    """The measurement before fine-tuning, and the measurements after it, one for each seed."""
     runs = runs_of(results, encoder, task)
     return [results.before(measure, encoder, task)], [results.after(measure, run) for run in runs]
 
 
 def runs_of(results: Results, encoder: str, task: str, tuned_on: str = "") -> list[Run]:
-    """The fine-tuning runs of an encoder measured on a task, one for each seed; tuned_on: the same task if empty."""
+    """The fine-tuning runs of an encoder measured on a task, one for each seed. tuned_on: the default is `task`."""
     key = (encoder, task, tuned_on or task)
     return [run for run in results.all_runs if (run.encoder, run.task, run.tuned_on) == key]
 
@@ -42,9 +44,11 @@ def runs_of(results: Results, encoder: str, task: str, tuned_on: str = "") -> li
 def over_seeds(
     measurements: Sequence[Measurement | None], deviations: Sequence[Measurement | None] = ()
 ) -> Measurement | None:
-    """The mean over fine-tuning runs with its standard deviation; of a single run, its own spread or interval.
+    """The mean and the standard deviation of the values over fine-tuning runs.
 
-    deviations: the standard deviation that each run was measured with, over probes with different seeds.
+    For a single run: its value, with the standard deviation over probes if it is known, and otherwise with its
+    confidence interval. deviations: for each run, the standard deviation of the measure over probes that were trained
+    with different probe seeds.
     """
     known = [measurement for measurement in measurements if measurement is not None]
     if not known:
@@ -68,22 +72,25 @@ def difference(first: Measurement | None, second: Measurement | None) -> float |
 
 
 def nulls_of(results: Results, measure: str, encoder: str, task: str, scale: float = 1.0) -> BeforeAfter:
-    """A measure with null labels, before and after: mean and standard deviation, each averaged over seeds."""
+    """A measure on shuffled labels, before and after fine-tuning.
+
+    Each is the mean and the standard deviation over shuffles, both averaged over fine-tuning seeds.
+    """
     means, deviations = (_by_state(results, name, encoder, task) for name in null_names(measure))
     before, after = (null_of(*state) for state in zip(means, deviations, strict=True))
     return before and before.scaled(scale), after and after.scaled(scale)
 
 
 def null_of(means: Sequence[Measurement | None], deviations: Sequence[Measurement | None]) -> Measurement | None:
-    """The average of several nulls, each given by its mean and its standard deviation."""
+    """The average of the means, with the average of the standard deviations, of several null distributions."""
     mean = mean_of(means)
     return None if mean is None else Measurement(mean, sd=mean_of(deviations))
 
 
 def with_nulls(results: Results, measure: str, encoder: str, task: str, scale: float = 1.0) -> BeforeAfter:
-    """A measure before and after, each with the value that null labels give.
+    """A measure before and after fine-tuning, each with its value on shuffled labels.
 
-    Where the null was computed on a subsample, the value with the true labels on that subsample comes along.
+    If shuffled labels were measured on a subsample of the points, `subsampled` is the value of the true labels there.
     """
     values, nulls = (of(results, measure, encoder, task, scale) for of in (before_after, nulls_of))
     subsample: BeforeAfter = (None, None)
@@ -99,7 +106,10 @@ def with_nulls(results: Results, measure: str, encoder: str, task: str, scale: f
 
 
 def _is_subsampled(results: Results, measure: str, encoder: str, task: str) -> bool:
-    """Whether the null was computed on fewer points than the space has."""
+    """Whether shuffled labels were measured on fewer points than the space has.
+
+    Only the pretrained encoder is examined; its fine-tuned states have the same points.
+    """
     repeated = subsampled_name(measure)
     fewer = results.before(repeated, encoder, task) if repeated else None
     points = results.before("n_points", encoder, task)
@@ -107,7 +117,7 @@ def _is_subsampled(results: Results, measure: str, encoder: str, task: str) -> b
 
 
 def highest_p(results: Results, measure: str, encoder: str, task: str) -> tuple[float | None, float | None]:
-    """A p-value before and after fine-tuning; of several seeds the highest."""
+    """A p-value before and after fine-tuning; with several seeds, the highest p-value."""
     before, after = _by_state(results, measure, encoder, task)
     return _highest(before), _highest(after)
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_BYTES = 1_500_000
-"""How much of the page blocked merges may take; spaces of the last layers come first."""
+"""Maximum size of the blocked merges on the page; spaces of the last layers come first."""
 
 
 class Point(TypedDict):
@@ -94,7 +94,7 @@ def _merge(label: str, other: str, text: str) -> BlockedMerge:
 
 
 def _value(results: Results, part: pd.DataFrame, measure: str) -> float | None:
-    """A measure of the space that those rows are from."""
+    """A measure of the space that the rows in `part` belong to."""
     place = part.iloc[0]
     rows = results.at(measure, str(place.encoder), str(place.task), layer=int(place.layer), split=str(place.split))
     same = (rows.tuned_on == place.tuned_on) & (rows.seed == place.seed) & (rows.step == place.step)

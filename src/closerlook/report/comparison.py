@@ -112,7 +112,7 @@ def _rows(studies: Sequence[Results], measures: Sequence[Sequence[str]]) -> tupl
 
 
 def _before_after(results: Results, name: str, encoder: str, task: str) -> BeforeAfter:
-    """A measure before and after with its null; a similarity to other train spaces as the mean over these."""
+    """A measure before and after, with its value on shuffled labels; similarities to several spaces are averaged."""
     if split_name(name)[1] in COMPARED_WITH:
         before, after = (over_seeds(results.compared_with(name, encoder, task, tuned=tuned)) for tuned in (False, True))
         return before, after

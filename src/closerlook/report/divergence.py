@@ -1,4 +1,4 @@
-"""Can the train–test gap be predicted from train alone? The similarity of parts of train, and of train and test."""
+"""Tests whether the similarity of two parts of the train split predicts the similarity of train and test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MINIMUM_PAIRS = 6
-"""Pairs of encoder and task below which no conclusion and no interval is given."""
+"""With fewer pairs of encoder and task than this, no conclusion and no confidence interval is given."""
 
 PARTS = {"halves": "split halves", "folds": "one fold and the rest"}
 STATES = ("before", "after", "both")
@@ -53,7 +53,7 @@ def split_half_data(results: Results) -> pd.DataFrame:
 
 
 def predictions(data: pd.DataFrame, part: str = "halves") -> dict[str, Prediction]:
-    """How well the similarity of parts of train predicts that of train and test: before, after, and both together."""
+    """How well the similarity of parts of train predicts the train–test similarity: before, after, and both."""
     states = {state: data if state == "both" else data[data.state == state] for state in STATES}
     return {state: _predict(rows, part) for state, rows in states.items()}
 
@@ -66,7 +66,7 @@ def _predict(data: pd.DataFrame, part: str = "halves") -> Prediction:
 
 
 def split_halves_table(results: Results) -> Table:
-    """How well parts of train predict the train–test similarity: correlations, and errors compared with the mean's."""
+    """How well parts of train predict the train–test similarity: correlations, and errors of a fit and of the mean."""
     data = split_half_data(results)
     rows: list[tuple[Value, ...]] = []
     for part, title in PARTS.items():

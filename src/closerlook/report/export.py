@@ -20,12 +20,12 @@ def all_tables(results: Results) -> list[Table]:
 
 
 def folded_tables(results: Results) -> list[str]:
-    """The names of the tables that a terminal shows only on request."""
+    """The names of the tables that `closerlook show` prints only on request."""
     return [table.name for section in OUTLINE for entry, table in tables_of(section, results) if entry.folded]
 
 
 def write_tables(tables: Sequence[Table], form: Literal["markdown", "latex", "csv"]) -> str:
-    """Those tables in a format, one after the other."""
+    """The tables as one text in the given format."""
     write = {"markdown": to_markdown, "latex": to_latex, "csv": to_csv}[form]
     return "\n".join(write(table) for table in tables)
 
@@ -101,7 +101,7 @@ def to_csv(table: Table) -> str:
 
 
 def _parts(values: Sequence[Value]) -> list[str]:
-    """The parts of which some value has any: '' (the value itself), sd, low, high, null_mean and so on."""
+    """The CSV columns that a table column needs: '' (the value itself), and sd, low, high … if any value has them."""
     measured = [value for value in values if isinstance(value, Measurement)]
     rest = ("sd", "low", "high", "null_mean", "null_sd", "subsampled")
     meaning = ["meaning"] if any(isinstance(value, Term) for value in values) else []

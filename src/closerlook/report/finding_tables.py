@@ -80,7 +80,7 @@ def summary_table(results: Results) -> Table:
             ]
             if any(nulls):
                 has_nulls = True
-                rows.append((encoder, f"{title_of(name)} (null labels)", *nulls))
+                rows.append((encoder, f"{title_of(name)} (shuffled labels)", *nulls))
     columns = (*text_columns("encoder", "measure"), *(Column(task) for task in results.tasks))
     note = f"{SUMMARY_NOTE} {null_note(results)}" if has_nulls else SUMMARY_NOTE
     return Table("summary", "Before → after fine-tuning", note, columns, tuple(rows))
@@ -278,12 +278,12 @@ def distance_table(results: Results) -> Table:
     )
     note = (
         "Minimum distance: the distance of a label's clusters to the nearest other label. Mean over labels, on train "
-        "at the last layer, with its 95% interval over examples if that was measured. Raw distances grow with the norm "
-        "of the vectors; distances in RMS radii do not. "
+        "at the last layer, with its 95% confidence interval from resampled examples if it was computed. Raw distances "
+        "grow with the norm of the vectors; distances in RMS radii do not. "
         + (f"{SIGNIFICANTLY} " if results.has("n_labels_significantly_increased") else "")
         + null_note(results, similarity=False)
     ).strip()
-    return Table("distances", "Distance to the nearest label", note, columns, tuple(rows)).without_empty()
+    return Table("distances", "Distance to the nearest other label", note, columns, tuple(rows)).without_empty()
 
 
 SIGNIFICANTLY = f"Significantly: the change of a label has p ≤ {SIGNIFICANCE} after Holm's correction for all labels."
@@ -299,7 +299,7 @@ def mean_moved(results: Results, runs: Sequence[Run]) -> tuple[Value, Value]:
 
 
 def _mean_significantly_moved(results: Results, runs: Sequence[Run]) -> tuple[Value, Value]:
-    """The same for labels that moved significantly."""
+    """The number of labels that moved significantly farther and closer; mean over seeds."""
     names = ("n_labels_significantly_increased", "n_labels_significantly_decreased")
     farther, closer = (mean_of([results.after(name, run) for run in runs]) for name in names)
     return _as_count(farther), _as_count(closer)
@@ -328,16 +328,16 @@ def cross_table(results: Results) -> Table:
                 rows.append((encoder, task, tuned_on, kind, *counts, *_cross_changes(results, runs)))
     group = "change of minimum distance"
     columns = (
-        *text_columns("encoder", "probed on", "fine-tuned on", "relation"),
+        *text_columns("encoder", "measured on", "fine-tuned on", "relation"),
         *(Column(title, "labels") for title in ("farther", "closer")),
         *(Column("mean", group, signed=True), Column("in RMS radii", group, 3, signed=True)),
         Column("accuracy, %"),
     )
     note = (
-        "Labels of the probed task whose minimum distance increases and decreases, its mean change, and the accuracy "
+        "Labels of the measured task whose minimum distance increases and decreases, its mean change, and the accuracy "
         "of a classifier probe, at the last layer."
     )
-    return Table("cross", "Fine-tuned on one task, probed on another", note, columns, tuple(rows)).without_empty()
+    return Table("cross", "Fine-tuned on one task, measured on another", note, columns, tuple(rows)).without_empty()
 
 
 def _cross_changes(results: Results, runs: list[Run]) -> tuple[Value, Value, Value]:
@@ -365,6 +365,6 @@ def layers_table(results: Results) -> Table:
     columns = (*text_columns("encoder", "task"), *(Column(str(layer), "layer") for layer in range(depth + 1)))
     note = (
         "Spatial similarity of train at the end of fine-tuning to train of the pretrained encoder, for each layer, "
-        "with its 95% bootstrap interval (one seed) or standard deviation (several)."
+        "with its 95% bootstrap interval (one seed) or standard deviation (several seeds)."
     )
     return Table("layers", "Similarity to the pretrained encoder, by layer", note, columns, tuple(rows))

@@ -1,4 +1,4 @@
-"""Each label: its minimum distance, whether the change is significant, and whether it has too few points."""
+"""For each label: its minimum distance, whether the change is significant, and whether it has too few points."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ SIGNIFICANT = "*"
 """Marks a label whose change is significant."""
 
 NAMED = 6
-"""How many labels with few points a caption names; the table has all."""
+"""Maximum number of labels with few points that a caption names; the table has all of them."""
 
 
 @dataclass(frozen=True)
 class LabelMarks:
     """The marks of the labels of one space.
 
-    p: the Holm-corrected p-value of each label's change; of several seeds the highest. few_points: why a label's
-    distances are unreliable. inconsistent: labels that were not tested with every seed, or that move in different
-    directions.
+    p: the Holm-corrected p-value of each label's change; with several seeds, the highest p-value. few_points: for each
+    label with few points, a note why its distances are unreliable. inconsistent: labels that were not tested with every
+    seed, or whose distance increases with some seeds and decreases with others.
     """
 
     p: dict[str, float]
@@ -56,17 +56,18 @@ class LabelMarks:
                 f"labels ({significant} of them)."
             )
         if self.few_points:
-            parts.append(f"{FEW_POINTS} few points: {self._named()}.")
+            parts.append(f"{FEW_POINTS} few points: {self.labels_with_few_points()}.")
         return " ".join(parts)
 
-    def _named(self) -> str:
+    def labels_with_few_points(self) -> str:
+        """The labels with few points and their numbers of points, for a caption; at most NAMED are listed."""
         named = [f"{label} ({why.partition(' in ')[0]})" for label, why in list(self.few_points.items())[:NAMED]]
         more = len(self.few_points) - NAMED
         return ", ".join(named) + (f" and {more} more" if more > 0 else "")
 
 
 def marks_of(results: Results, encoder: str, task: str, runs: Sequence[Run]) -> LabelMarks:
-    """The marks of a task's labels at the last layer; runs: one for each seed."""
+    """The marks of a task's labels at the last layer. runs: the fine-tuning runs, one for each seed."""
     tests = [by_label(results, "minimum_distance_change_p_value", encoder, task, run) for run in runs]
     start, *ends = (by_label(results, "minimum_distance", encoder, task, run) for run in (None, *runs))
     p: dict[str, float] = {}
@@ -81,14 +82,14 @@ def marks_of(results: Results, encoder: str, task: str, runs: Sequence[Run]) -> 
 
 
 def _directions_differ(label: str, start: dict[str, Measurement], ends: Sequence[dict[str, Measurement]]) -> bool:
-    """Whether the minimum distance of a label increases with one seed and not with another."""
+    """Whether the minimum distance of a label increases with some seeds and not with others."""
     if label not in start:
         return False
     return len({end[label].value > start[label].value for end in ends if label in end}) > 1
 
 
 def by_label(results: Results, measure: str, encoder: str, task: str, run: Run | None) -> dict[str, Measurement]:
-    """A measure of every label at the last layer: at the end of a fine-tuning run, or of the pretrained encoder."""
+    """A measure of every label at the last layer, after a fine-tuning run. run: None: the pretrained encoder."""
     rows = results.at(measure, encoder, task)
     if run is None:
         pretrained = rows[rows.tuned_on == PRETRAINED]
@@ -118,13 +119,14 @@ def labels_table(results: Results) -> Table:
         *(Column("p (Holm)", digits=4, p_value=True), *text_columns("remark")),
     )
     note = (
-        "Train, last layer; largest increase first. [95% interval over examples], or ± standard deviation over seeds."
+        "Train, last layer; largest increase first. In brackets: 95% confidence interval from resampled examples; with "
+        "several seeds: ± standard deviation over seeds."
     )
     if results.has("minimum_distance_change_p_value"):
         note += (
-            " p: two-sided test of no change, from halves of the examples, Holm-corrected for all labels of the task "
-            f"(the highest of several seeds). {SIGNIFICANT}: p ≤ {SIGNIFICANCE}, in the same direction with every "
-            f"seed. {FEW_POINTS}: few points; the distances are unreliable."
+            " p: two-sided test of no change, from random halves of the examples, Holm-corrected for all labels of the "
+            f"task; with several seeds, the highest p-value. {SIGNIFICANT}: p ≤ {SIGNIFICANCE}, in the same "
+            f"direction with every seed. {FEW_POINTS}: few points; the distances are unreliable."
         )
     return Table("labels", "All labels", note, columns, tuple(rows)).without_empty()
 

@@ -1,4 +1,4 @@
-"""Similarity and separability compared with null labels, with random weights, with other seeds and other encoders."""
+"""Similarity and separability compared with baselines: shuffled labels, random weights, other seeds, other encoders."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ COMPARED_WITH = {
     "random": "random weights",
     "encoder": "other encoders",
 }
-"""The spaces that a train space is compared with: as measures of them end, and as the page calls them."""
+"""What a train space is compared with: the suffix of measure names -> the text on the page."""
 
 
 def similarity_table(results: Results) -> Table:
-    """Train–test similarity and its null; similarity to the pretrained encoder, other seeds, weights and encoders."""
+    """Train–test similarity with true and shuffled labels, and the similarity to the spaces in COMPARED_WITH."""
     rows: list[tuple[Value, ...]] = []
     for encoder, task in results.pairs() if _has_baselines(results) else ():
         name = f"similarity_{results.train_test}"
@@ -32,19 +32,20 @@ def similarity_table(results: Results) -> Table:
     group = f"train and {results.test_split}"
     columns = (
         *text_columns("encoder", "task", "state"),
-        *(Column("similarity", group), Column("permuted labels", group), Column("p", group, 4, p_value=True)),
-        *(Column(title, "train, compared with train of") for title in COMPARED_WITH.values()),
+        *(Column("similarity", group), Column("shuffled labels", group), Column("p", group, 4, p_value=True)),
+        *(Column(title, "train split, compared with") for title in COMPARED_WITH.values()),
     )
     note = SIMILARITY_NOTE.format(results.test_split)
-    return Table("nulls", "Similarity compared with null labels", note, columns, tuple(rows)).without_empty()
+    return Table("nulls", "Similarity with true and shuffled labels", note, columns, tuple(rows)).without_empty()
 
 
 SIMILARITY_NOTE = (
-    "Spatial similarity at the last layer, with its 95% bootstrap interval over labels. Permuted labels: mean ± "
+    "Spatial similarity at the last layer, with its 95% bootstrap interval over labels. Shuffled labels: mean ± "
     "standard deviation of the similarity when the labels of one space are permuted. p: the share of permutations, the "
-    "identity included, with at least the similarity of train and {} (the highest p of several seeds). On the right: "
-    "the similarity of train to train of the pretrained encoder, to the end of fine-tuning with another seed, to the "
-    "same encoder with random weights, and to other pretrained encoders; mean ± standard deviation of several."
+    "identity included, with at least the similarity of train and {}; with several seeds, the highest p-value. On the "
+    "right: the similarity of the train split to the train split of the pretrained encoder, of the encoder fine-tuned "
+    "with another seed, of the same encoder with random weights, and of other pretrained encoders. If there are "
+    "several of these: mean ± standard deviation."
 )
 
 
@@ -54,7 +55,7 @@ def _has_baselines(results: Results) -> bool:
 
 
 def similarity_to(results: Results, other: str, encoder: str, task: str, *, tuned: bool) -> Measurement | None:
-    """The similarity of train to train of another space (see COMPARED_WITH), before or after fine-tuning."""
+    """The similarity of a train space to another one (see COMPARED_WITH), before or after fine-tuning."""
     return over_seeds(results.compared_with(f"similarity_{other}", encoder, task, tuned=tuned))
 
 
@@ -99,13 +100,13 @@ SEPARABILITY_NOTE = (
 )
 
 NullComparison = tuple[Measurement | None, Measurement | None, float | None, float | None]
-"""A value, its null, z and p."""
+"""The value with true labels, the value with shuffled labels, z and p."""
 
 
 def _compared_with_null(
     results: Results, measure: str, encoder: str, task: str
 ) -> tuple[NullComparison, NullComparison]:
-    """A measure compared with its null, before and after; of several seeds the mean z and the highest p."""
+    """A measure with true and shuffled labels, before and after. With several seeds: the mean z and the highest p."""
     value, null = before_after(results, measure, encoder, task), nulls_of(results, measure, encoder, task)
     runs = runs_of(results, encoder, task)
     z = (
@@ -120,7 +121,7 @@ def _compared_with_null(
 
 
 def similarity_text(results: Results) -> str:
-    """How many train–test similarities are significant, and what permuted labels give; empty if not measured."""
+    """How many train–test similarities are significant, and the similarity with shuffled labels; empty if unknown."""
     name = f"similarity_{results.train_test}"
     nulls = [null for pair in results.pairs() for null in nulls_of(results, name, *pair) if null is not None]
     p = [highest_p(results, f"similarity_p_value_{results.train_test}", *pair) for pair in results.pairs()]
@@ -134,8 +135,8 @@ def similarity_text(results: Results) -> str:
     plain = Column("")
     mean, sd = _mean([null.value for null in nulls]), _mean([null.sd for null in nulls])
     return (
-        f"Train and {results.test_split} are significantly more similar than with permuted labels (p ≤ {SIGNIFICANCE}) "
-        f"in {' and '.join(counts)} fine-tuning; permuted labels give {show_number(mean, plain)} ± "
+        f"Train and {results.test_split} are significantly more similar than with shuffled labels (p ≤ {SIGNIFICANCE}) "
+        f"in {' and '.join(counts)} fine-tuning; with shuffled labels the similarity is {show_number(mean, plain)} ± "
         f"{show_number(sd, plain)}."
     )
 
@@ -154,7 +155,7 @@ def weights_text(results: Results) -> str:
     if means:
         sentences.append(
             f"The similarity to the same encoder with random weights is {' and '.join(means)} fine-tuning on average. "
-            "That much similarity needs no training at all, so random weights are a stricter baseline than permuted "
+            "That much similarity needs no training at all, so random weights are a stricter baseline than shuffled "
             "labels."
         )
     if seeds:
@@ -165,7 +166,7 @@ def weights_text(results: Results) -> str:
 
 
 MOSTLY_SEPARABLE = 0.9
-"""The share of separable pairs under shuffled labels from which on separability of the true labels says little."""
+"""If at least this share of pairs is separable with shuffled labels, separability says little about the labels."""
 
 
 def separability_text(results: Results) -> str:

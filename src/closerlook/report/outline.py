@@ -1,7 +1,8 @@
-"""The outline of a study's page: its sections in order, with the texts, figures and tables of each.
+"""The outline of a study's report page: its sections in order, with the texts, figures and tables of each.
 
-Page, contents list, `closerlook show`, exports, figure files and the comparison of two studies all read this list.
-A new figure or table takes one function and one line here.
+The page, its contents list, `closerlook show`, exports, figure files and the comparison of two studies all read this
+list. To add a figure or table, write a function that makes it and add one line to OUTLINE. "The paper" is Zhou and
+Srikumar (2022), see `report/published.py`.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from closerlook.report.tables import Table
 from closerlook.study.readings import Results
 
 Layout = Literal["plain", "verdicts", "run", "blocked merges", "glossary"]
-"""How the template shows a section: plain, or with a block of its own before the texts, figures and tables."""
+"""How the template shows a section. plain: only its texts, figures and tables. The other layouts put special content,
+which is written in the template, before them."""
 
-BEYOND = "Beyond the paper"
+BEYOND = "Not in the paper"
+"""The line above the heading of sections about measures that the paper does not have."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,9 @@ class FigureEntry:
 
 @dataclass(frozen=True)
 class TableEntry:
-    """A table. folded: the page shows it folded, and a terminal only on request. on_page: false for the table of the
+    """A table. make: makes it; without rows it is not shown.
+
+    folded: collapsed on the page, and printed by `closerlook show` only on request. on_page: False for the table of
     verdicts, which the page shows as cards.
     """
 
@@ -47,9 +52,10 @@ class TableEntry:
 class Section:
     """A section of the page.
 
-    name: in links. title: its heading; empty for a finding, which has its own. short: in the contents list. kicker: a
-    line above the heading. finding: the number of the finding it is about. texts: functions that return a sentence, or
-    an empty text. absent: shown if the section has nothing else; if it is empty too, the section is left out.
+    name: the anchor in links. title: the heading; empty in a section about a finding, whose heading is the finding.
+    short: the title in the contents list. kicker: a line above the heading. finding: the number of the finding that the
+    section is about. texts: functions that return a paragraph, or an empty string. absent: the sentence shown if the
+    section has no content; if this is an empty string, a section without content is omitted.
     """
 
     name: str
@@ -120,7 +126,11 @@ OUTLINE = (
         kicker="Finding 3",
         finding=3,
         figures=(
-            FigureEntry("distances", "Distance to the nearest label during fine-tuning", distances.minimum_distances),
+            FigureEntry(
+                "distances",
+                "Distance of each label to the nearest other label during fine-tuning",
+                distances.minimum_distances,
+            ),
             FigureEntry("paths", "Paths of the label centroids", centroids.centroid_paths),
         ),
         tables=(TableEntry(finding_tables.distance_table),),
@@ -135,12 +145,12 @@ OUTLINE = (
         figures=(
             FigureEntry(
                 "cross-distances",
-                "Distance to the nearest label during fine-tuning on another task",
+                "Distance of each label to the nearest other label during fine-tuning on a different task",
                 distances.cross_task_distances,
             ),
         ),
         tables=(TableEntry(finding_tables.cross_table), TableEntry(published.published_cross)),
-        absent="No encoder was measured on a task that it was not fine-tuned on; the plan's entry cross requests it.",
+        absent="No fine-tuned encoder was measured on a task other than its own; to do so, set cross in the plan.",
     ),
     Section(
         "finding-5",
@@ -155,15 +165,15 @@ OUTLINE = (
             FigureEntry("shifts", "Shifts of the label centroids, by layer", centroids.centroid_shifts),
         ),
         tables=(TableEntry(finding_tables.layers_table),),
-        absent="Nothing was compared with the pretrained encoder.",
+        absent="No fine-tuned encoder was compared with its pretrained state.",
     ),
     Section(
         "nulls",
-        "Compared with null labels",
-        "Null labels",
+        "Comparison with shuffled labels",
+        "Shuffled labels",
         kicker=BEYOND,
         texts=(nulls.similarity_text, nulls.weights_text, nulls.separability_text),
-        figures=(FigureEntry("nulls", "Similarity compared with null labels", null_figures.similarity_and_null),),
+        figures=(FigureEntry("nulls", "Similarity with true and shuffled labels", null_figures.similarity_and_null),),
         tables=(TableEntry(nulls.similarity_table), TableEntry(nulls.separability_table)),
     ),
     Section(
@@ -176,11 +186,15 @@ OUTLINE = (
     ),
     Section(
         "divergence",
-        "Predicting the train–test gap",
-        "Predicting the gap",
+        "Predicting the difference between train and test",
+        "Train–test difference",
         kicker=BEYOND,
         texts=(divergence.prediction_text,),
-        figures=(FigureEntry("split-halves", "Split halves of train", divergence_figures.halves_and_test),),
+        figures=(
+            FigureEntry(
+                "split-halves", "Similarity of two random halves of the train split", divergence_figures.halves_and_test
+            ),
+        ),
         tables=(TableEntry(divergence.split_halves_table),),
     ),
     Section(
@@ -191,7 +205,7 @@ OUTLINE = (
         figures=(
             FigureEntry(
                 "point-similarity",
-                "Point similarity to the pretrained encoder, by layer",
+                "Representation similarity to the pretrained encoder (point by point), by layer",
                 point_similarity.similarity_by_layer,
             ),
         ),
@@ -206,7 +220,13 @@ OUTLINE = (
         tables=(TableEntry(labels.labels_table, folded=True),),
         absent="No label distances were measured.",
     ),
-    Section("blocked-merges", "Blocked merges", "Blocked merges", kicker=BEYOND, layout="blocked merges"),
+    Section(
+        "blocked-merges",
+        "Blocked merges: why clusters of one label could not be merged",
+        "Blocked merges",
+        kicker=BEYOND,
+        layout="blocked merges",
+    ),
     Section("glossary", "Terms used on this page", "Terms", layout="glossary"),
 )
 
@@ -217,12 +237,12 @@ def figure_entries() -> list[FigureEntry]:
 
 
 def draw_figures(results: Results) -> list[Figure]:
-    """Every figure that the table has data for, in the order of the page."""
+    """All figures for which the results have data, in the order of the page."""
     return [replace(figure, kind=entry.kind) for entry in figure_entries() for figure in entry.draw(results)]
 
 
 def tables_of(section: Section, results: Results) -> Iterator[tuple[TableEntry, Table]]:
-    """The tables of a section that have rows."""
+    """The non-empty tables of a section, each with its entry in the outline."""
     for entry in section.tables:
         table = entry.make(results)
         if table:

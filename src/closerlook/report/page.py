@@ -1,4 +1,4 @@
-"""The page of a study, and that of two studies: one HTML file that needs no network."""
+"""Renders the report page of a study, or of two studies, as one HTML file that needs no network."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def page_parts(results: Results, findings: list[Finding], groups: dict[str, Grou
 
 
 def group_figures(studies: Sequence[Sequence[Figure]]) -> tuple[dict[str, Group], dict[str, Specification]]:
-    """The figures of one or more studies by kind; and every chart by the id of its element in the page."""
+    """The figures of one or more studies by kind, and every chart by the id of its element on the page."""
     groups: dict[str, Group] = {}
     specs: dict[str, Specification] = {}
     for kind in figure_entries():
@@ -193,7 +193,7 @@ def small_print(value: Value, column: Column) -> list[str]:
 
 
 def row_spans(table: Table, columns: int) -> list[int]:
-    """For each row, how many rows the last of its first cells spans; 0 if a cell above spans it."""
+    """For each row, how many rows its cell in column `columns` spans; 0 if a cell above spans it."""
     spans = [0] * len(table.rows)
     start = 0
     for at, row in enumerate(table.rows):

@@ -1,4 +1,4 @@
-"""The published numbers (Zhou & Srikumar, 2022, Tables 5 and 7), compared with those of a study."""
+"""The published numbers (Zhou & Srikumar, 2022, Tables 5 and 7), compared with the numbers of a study."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ENCODERS = {
     "bert_uncased_l-12_h-768_a-12": "bert-base",
     "bert-base-uncased": "bert-base",
 }
-"""Hub ids, without owner, of the paper's encoders."""
+"""The paper's encoders: Hugging Face id without owner -> name in the paper."""
 
 STATES = ("original", "fine-tuned")
 CROSS_ENCODER = "bert-base"
@@ -134,7 +134,7 @@ def published_cross(results: Results) -> Table:
                 )
             )
     columns = (
-        *text_columns("encoder", "probed on", "fine-tuned on"),
+        *text_columns("encoder", "measured on", "fine-tuned on"),
         *(Column(title, "labels farther") for title in ("ours", "paper")),
         *(*_ours_and_paper("mean change of distance"), *_ours_and_paper("accuracy, %"), *_WEIGHTS),
     )

@@ -1,4 +1,4 @@
-"""The shape of the spaces before and after fine-tuning; and the point similarity of spaces of the same examples."""
+"""Tables of the shape of spaces before and after fine-tuning, and of the point similarity of two spaces."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from closerlook.study.registry import MEASURES, Measure
 
 
 def shape_measures() -> list[Measure]:
-    """The measures of the shape table: all with a group, those of one group together."""
+    """The measures of the shape table: all measures with a group, sorted by group."""
     grouped = [measure for measure in MEASURES.values() if measure.group]
     groups = list(dict.fromkeys(measure.group for measure in panel.MEASURES if measure.group))
     order = {group: at for at, group in enumerate(groups)}
@@ -49,7 +49,7 @@ POINT_SIMILARITIES = {measure.name: measure.title for measure in point_similarit
 
 
 def point_similarity_table(results: Results) -> Table:
-    """The point similarity of train to train of the pretrained encoder, other seeds, random weights, other encoders."""
+    """The point similarity of each train space to the spaces in COMPARED_WITH."""
     rows: list[tuple[Value, ...]] = []
     for encoder, task in results.pairs():
         for measure, title in POINT_SIMILARITIES.items():

@@ -10,7 +10,7 @@ from closerlook.study.cells import PRETRAINED
 from closerlook.study.readings import Manifest, Results, split_order
 
 NAMED = 12
-"""How many names a sentence lists."""
+"""Maximum number of names that a sentence lists."""
 
 
 def duration(seconds: float) -> str:
@@ -237,7 +237,9 @@ def _limits(results: Results) -> list[str]:
     if len({run.seed for run in results.all_runs}) == 1:
         notes.append("There is one seed, so the variation between fine-tuning runs is unknown.")
     if not results.runs(own=False):
-        notes.append("No encoder was measured on a task that it was not fine-tuned on (entry cross of the plan).")
+        notes.append(
+            "No fine-tuned encoder was measured on a task other than its own; to do so, set cross in the plan."
+        )
     return notes
 
 

@@ -80,7 +80,7 @@ class Table:
 
 
 def text_columns(*titles: str) -> tuple[Column, ...]:
-    """Columns of text with those titles."""
+    """Columns of text with the given titles."""
     return tuple(Column(title, left=True) for title in titles)
 
 
@@ -105,7 +105,7 @@ def show_value(value: Value, column: Column) -> str:
 
 
 def show_plain(value: Value, column: Column) -> str:
-    """A value as text without what belongs to it: no spread, no null, no meaning."""
+    """A value as text, without spread, null and meaning."""
     match value:
         case None:
             return MISSING

@@ -63,7 +63,7 @@ def seeds_table(results: Results) -> Table:
 
 
 def single_seed_text(results: Results) -> str:
-    """What a study with a single seed cannot say; empty if there are several, or no intervals over examples either."""
+    """A note that the variation between seeds is unknown; empty with several seeds, or without any intervals."""
     runs = results.runs(own=True)
     seeds = {(run.encoder, run.task): len(runs_of(results, run.encoder, run.task)) for run in runs}
     if not runs or max(seeds.values()) > 1 or not examples_table(results):
@@ -75,7 +75,7 @@ def single_seed_text(results: Results) -> str:
 
 
 def examples_table(results: Results) -> Table:
-    """Distances and similarities with their intervals over examples, before and after, for each seed."""
+    """Distances and similarities with confidence intervals from resampled examples, before and after, for each seed."""
     distances = ["mean_minimum_distance", "mean_minimum_distance_bias"]
     train_test = [f"{kind}_{results.train_test}" for kind in KINDS]
     original = [f"{kind}_original" for kind in KINDS]
@@ -104,9 +104,9 @@ def examples_table(results: Results) -> Table:
 KINDS = ("similarity", "similarity_over_examples")
 EXAMPLES_NOTE = (
     "Last layer, with 95% confidence intervals. Over examples: from random halves of the examples; says how much the "
-    "value would change with different examples. Bias: mean minimum distance on halves minus that on all examples. It "
-    "is positive because smaller samples have smaller convex hulls, so more examples would reduce the distance "
-    "further. Over labels: bootstrap over labels; says how much the value would change with different labels."
+    "value would change with different examples. Bias: mean minimum distance on halves minus its value on all "
+    "examples. It is positive because smaller samples have smaller convex hulls, so more examples would reduce the "
+    "distance further. Over labels: bootstrap over labels; says how much the value would change with different labels."
 )
 
 

@@ -26,7 +26,7 @@ log = logging.getLogger("closerlook.report")
 
 
 def write_report(folder: str | Path, *, figures: bool = True) -> Path:
-    """The path of a study's page, which is written to its folder; figures: also write SVG, PNG, PDF and CSV files."""
+    """Write a study's page to its folder and return its path. figures: also write SVG, PNG, PDF and CSV files."""
     results = load_study(folder)
     drawn = draw_figures(results)
     out = Path(folder).expanduser().absolute()
@@ -39,7 +39,7 @@ def write_report(folder: str | Path, *, figures: bool = True) -> Path:
 
 
 def write_comparison(first: str | Path, second: str | Path, path: str | Path) -> Path:
-    """The path of the page of two studies, which is written there."""
+    """Write the page that compares two studies to `path`, and return the absolute path."""
     results = [load_study(folder) for folder in (first, second)]
     names = [str(Path(folder).name) for folder in (first, second)]
     out = Path(path).expanduser().absolute()

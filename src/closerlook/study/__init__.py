@@ -1,1 +1,1 @@
-"""Studies: a plan, its cells, their resumable execution, the table of results, and findings judged from it."""
+"""Studies: a plan, the cells (units of work) it needs, their execution, the results table, and the findings."""

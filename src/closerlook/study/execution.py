@@ -1,4 +1,4 @@
-"""The work of one cell, in whichever process it runs: inputs in, one complete result file out."""
+"""Runs one cell (a unit of work of a study) in the current process: reads its inputs and writes one result file."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _one_at_a_time = threading.Lock()
 class Outcome:
     """How a cell ended, as plain values that any engine can send between processes.
 
-    seconds: the time it took; None if its result was there already. error: the error message, in one line. trace: its
+    seconds: the time it took; None if its result existed already. error: the error message, in one line. trace: its
     traceback. reason: 'lost' if an input is gone, 'full' if nothing more can be written.
     """
 
@@ -61,7 +61,7 @@ def attempt(cell: Cell, out: str, threads: int) -> Outcome:
 
 
 def _reason(error: BaseException | None) -> Literal["", "lost", "full"]:
-    """The reason of an error, or of the error that caused it."""
+    """The reason code of an error, or of the error that caused it."""
     while error is not None:
         if isinstance(error, LostError):
             return "lost"
@@ -72,7 +72,7 @@ def _reason(error: BaseException | None) -> Literal["", "lost", "full"]:
 
 
 def run_cell(cell: Cell, out: str, threads: int) -> float | None:
-    """Run a cell, write its result, and return the seconds it took; None if its result was there already.
+    """Run a cell, write its result, and return the seconds it took; None if its result existed already.
 
     threads: how many this process may use. torch uses the plan's number, so that results do not depend on this one.
     """

@@ -23,10 +23,10 @@ SIGNIFICANCE = 0.05
 """The largest p-value that counts as significant."""
 
 OVERLAP = 0.5
-"""Two tasks are related if they share at least this part of their label names."""
+"""Two tasks are related if they share at least this fraction of their label names."""
 
 OPPOSED = {("pos", "ps-role"), ("pos", "ps-fxn"), ("toy-pos", "toy-role"), ("toy-pos", "toy-fxn")}
-"""Fine-tuned and probed: part-of-speech tagging gives all prepositions one label; the other task distinguishes them."""
+"""Opposed tasks: part-of-speech tagging gives all prepositions one label, the other task distinguishes them."""
 
 
 def judge(table: pd.DataFrame) -> list[Finding]:
@@ -67,7 +67,7 @@ def _diverges(results: Results, run: Run) -> Answer:
         return _without_similarity(results, run, "no similarity of train and test")
     falls, harmed = after.value < before.value, loses_accuracy(results, run)
     reason = f"similarity {'falls' if falls else 'does not fall'} from {before.value:.2f} to {after.value:.2f}"
-    reason += null_text([run], results, similarity, " (permuted labels give {})")
+    reason += null_text([run], results, similarity, " (with shuffled labels {})")
     signs = frozenset({"falls"} if falls else ()) | frozenset({"harmed"} if harmed else ())
     return Answer(run, falls and not harmed, reason + (", and accuracy falls" if harmed else ""), signs)
 
@@ -87,7 +87,7 @@ def _too_few_labels(answers: Sequence[Answer]) -> str:
 
 
 def null_text(runs: Sequence[Run], results: Results, measure: str, template: str) -> str:
-    """The mean null of a measure after those fine-tuning runs, as '0.02 ± 0.15' in the template; empty if unknown."""
+    """The mean of a measure on shuffled labels after the runs, as '0.02 ± 0.15' in the template; empty if unknown."""
     mean, sd = ([results.after(name, run) for run in runs] for name in null_names(measure))
     means, deviations = ([entry.value for entry in entries if entry is not None] for entries in (mean, sd))
     if not means:
@@ -98,9 +98,9 @@ def null_text(runs: Sequence[Run], results: Results, measure: str, template: str
 
 
 def _null_clause(results: Results, answers: Sequence[Answer], measure: str) -> str:
-    """The mean null over all runs with an answer, as a clause of a sentence."""
+    """The mean of a measure on shuffled labels over all runs with an answer, as a clause of a sentence."""
     runs = [answer.run for answer in answers if answer.holds is not None]
-    return null_text(runs, results, measure, " (permuted labels give a similarity of {})")
+    return null_text(runs, results, measure, " (with shuffled labels the similarity is {})")
 
 
 def loses_accuracy(results: Results, run: Run) -> bool:
@@ -154,7 +154,7 @@ def _forms_clusters(results: Results, run: Run) -> Answer:
 
 
 def _shuffled_clause(results: Results, runs: Sequence[Run], template: str = "; {}") -> str:
-    """The clusters after those runs with shuffled and with true labels on the same points, as a clause."""
+    """The number of clusters after the runs, with shuffled and with true labels on the same points, as a clause."""
     counts = [[results.after(f"subsampled_clusters{end}", run) for run in runs] for end in ("_null_mean", "")]
     shuffled, true = ([count.value for count in part if count is not None] for part in counts)
     if not shuffled or not true:
@@ -219,7 +219,7 @@ def moved_labels(results: Results, run: Run) -> tuple[int, int, int] | None:
 
 
 def significantly_moved(results: Results, run: Run) -> tuple[int, int, int] | None:
-    """The number of labels whose minimum distance changed significantly (Holm): increased, decreased; and tested."""
+    """The number of labels whose minimum distance increased significantly, decreased significantly, and was tested."""
     up, down = (
         results.after("n_labels_significantly_increased", run),
         results.after("n_labels_significantly_decreased", run),
@@ -283,7 +283,7 @@ def _transfers(results: Results, run: Run, kind: str) -> Answer:
 
 
 def _kind_clause(answers: Sequence[Answer], kinds: dict[Run, str], kind: str) -> str:
-    """What the runs of one kind say, as a clause: 'an opposed task brings most labels closer in 1 of 2'."""
+    """The result of the runs of one relation: 'an opposed task brings most labels closer in 1 of 2'."""
     known = [answer for answer in answers if kinds[answer.run] == kind and answer.holds is not None]
     if not known:
         return f"no {kind} task was measured"

@@ -12,7 +12,7 @@ from closerlook.tuning.tuned import Snapshot, TuningResult
 
 
 def foresee(study: ResolvedPlan, finished: ResultLookup) -> Graph:
-    """The whole graph; each unfinished fine-tuning is assumed to run for all its epochs."""
+    """The expected graph of the whole study; each unfinished fine-tuning is assumed to run for all its epochs."""
     graph = expand(study, finished)
     for key, run in list(graph.waiting.items()):
         add_run(study, graph, key, run, _imagined(study, key, run))
@@ -20,7 +20,7 @@ def foresee(study: ResolvedPlan, finished: ResultLookup) -> Graph:
 
 
 def foresee_run(study: ResolvedPlan, key: str, run: Run) -> Graph:
-    """The cells that one fine-tuning is expected to bring. key: of its own cell."""
+    """The expected cells for the snapshots of one fine-tuning. key: the key of the cell that fine-tunes."""
     graph = Graph()
     add_run(study, graph, key, run, _imagined(study, key, run))
     return graph

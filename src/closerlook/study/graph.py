@@ -1,4 +1,9 @@
-"""The graph of a study's cells: which cells a plan needs for every space, and where in the table each result goes."""
+"""Builds the dependency graph of a study.
+
+A cell is one unit of work. A space is a set of vectors: one encoder, layer, task and split. The graph holds the cells
+that the plan needs for each space and for each pair of spaces that is compared, and the positions of their results in
+the results table.
+"""
 
 from __future__ import annotations
 
@@ -32,21 +37,23 @@ from closerlook.study.runs import Run
 from closerlook.tuning.tuned import DTYPE, Snapshot, TuningResult
 
 NEED_GEOMETRY = {"clusters", "distances", "similarity", "centroids"}
-"""Requests of a plan's `measures` for which spaces are clustered."""
+"""Entries of `measures` in a plan that need spaces to be clustered."""
 
 
 @dataclass(frozen=True, eq=False)
 class Graph:
     """The cells known so far, by key, and where their results go.
 
-    waiting: fine-tunings that have not finished, by the key of their cell; their snapshots' cells are not known yet.
-    ends: the spaces of finished fine-tunings, at the last layer, on the task they were tuned on.
+    waiting: the fine-tunings without a result so far, by the key of their cell. The cells that measure their snapshots
+    are added when the result is known.
+    final_spaces: for each finished fine-tuning, the train space of its final snapshot at the last measured layer, on
+    the task it was fine-tuned on.
     """
 
     cells: dict[str, Cell] = field(default_factory=dict)
     placements: list[Placement] = field(default_factory=list)
     waiting: dict[str, Run] = field(default_factory=dict)
-    ends: dict[Run, _TrainSpace] = field(default_factory=dict)
+    final_spaces: dict[Run, _TrainSpace] = field(default_factory=dict)
 
     def add(self, cell: Cell) -> str:
         """Add a cell and return its key; a cell with the same key is the same cell."""
@@ -55,11 +62,11 @@ class Graph:
 
 
 ResultLookup = Callable[[str], dict[str, Any] | None]
-"""Returns the result of the cell with a key, or None if it has not finished."""
+"""Maps the key of a cell to its result; None if the cell has not finished."""
 
 
 def expand(study: ResolvedPlan, results: ResultLookup) -> Graph:
-    """The graph of every cell that is known now; finished fine-tunings contribute the cells of their snapshots."""
+    """The graph of all cells known so far, including the cells that measure the snapshots of finished fine-tunings."""
     graph = Graph()
     pretrained = {encoder: _add_pretrained(study, graph, encoder) for encoder in study.encoders}
     if study.plan.compare.encoders:
@@ -77,7 +84,7 @@ def expand(study: ResolvedPlan, results: ResultLookup) -> Graph:
 
 
 def grow(study: ResolvedPlan, graph: Graph, key: str, result: dict[str, Any]) -> None:
-    """Add the cells of a finished fine-tuning's snapshots."""
+    """Add the cells that measure the snapshots of a fine-tuning. key, result: those of the cell that fine-tuned."""
     add_run(study, graph, key, graph.waiting.pop(key), TuningResult.from_dict(result["payload"]["tuned"]))
 
 
@@ -85,15 +92,21 @@ def grow(study: ResolvedPlan, graph: Graph, key: str, result: dict[str, Any]) ->
 
 
 @dataclass(frozen=True, eq=False)
-class _Weights:
-    """An encoder at one point of its training. maker: the key of the cell that computes its spaces."""
+class _EncoderState:
+    """A pretrained encoder, or one snapshot of a fine-tuning.
+
+    encoder: the name of the encoder in the plan. fingerprint: a hash of the weights. dtype: the precision of the
+    vectors. producer: the key of the cell that writes its spaces to the store. tuned_on: the name of the fine-tuning
+    task; PRETRAINED before fine-tuning. seed: the seed of the fine-tuning; 0 for a pretrained encoder. snapshot: the
+    step and epoch; step 0 for a pretrained encoder. is_final: whether it is the last snapshot of a fine-tuning.
+    """
 
     study: ResolvedPlan
     graph: Graph
     encoder: str
     fingerprint: str
     dtype: str
-    maker: str
+    producer: str
     tuned_on: str
     seed: int
     snapshot: Snapshot
@@ -120,8 +133,8 @@ class _Weights:
         pool = self.study.plan.pool
         return space_key(self.fingerprint, self.dtype, info, self.study.tasks[task], split, pool=pool, layer=layer)
 
-    def is_own(self, task: str) -> bool:
-        """Whether the encoder is pretrained, or was fine-tuned on that task rather than another."""
+    def is_not_cross_task(self, task: str) -> bool:
+        """Whether the encoder is pretrained or was fine-tuned on this task, not on a different one."""
         return self.tuned_on in {PRETRAINED, task_name(self.study, task)}
 
     def chosen(self, layers: Layers) -> set[int]:
@@ -130,7 +143,7 @@ class _Weights:
         return set(choose_layers(layers, info.layers, source.name))
 
     def resources(self, task: str, split: str = "train") -> dict[str, Any]:
-        """What a cell needs to find the spaces of a task."""
+        """The run options of a cell: where its inputs are stored, and the device. They are not part of its key."""
         return common_resources(self.study) | {
             "encoder": self.encoder,
             "task": opened_as(self.study, [task]),
@@ -138,32 +151,36 @@ class _Weights:
         }
 
     def _add(self, kind: Kind, content: dict[str, Any], task: str, position: Position, split: str = "train") -> str:
-        """Add a cell that reads the spaces of these weights; the key of the cell.
+        """Add a cell that reads spaces of this encoder state, and return its key.
 
-        Results of random weights are only compared with others: they have no rows of their own.
+        An encoder with random weights is only a baseline for comparisons: its own measures get no rows in the table.
         """
         key = self.graph.add(
-            kind.cell(content, self.resources(task, split), (self.maker,), describe_position(position))
+            kind.cell(content, self.resources(task, split), (self.producer,), describe_position(position))
         )
         if self.encoder in self.study.encoders:
             self.graph.placements.append(Placement(key, position))
         return key
 
     def add_geometry(self, task: str, split: str, layer: int, *, is_end: bool) -> str:
-        """Add the cell that clusters a space; its key. is_end: with intervals over examples if the plan has them."""
+        """Add the cell that clusters a space, and return its key.
+
+        is_end: whether this is the state before or after fine-tuning. Only then are confidence intervals computed (from
+        resampled examples), if the plan requests uncertainty.
+        """
         plan = self.study.plan
         intervals = is_end and "uncertainty" in plan.measures and layer in self.chosen(plan.uncertainty.layers)
         content = geometry.content(plan, self.space(task, split, layer), intervals=intervals)
         return self._add(geometry.KIND, content, task, self.position(task, split, layer), split)
 
     def add_classifier(self, task: str, split: str, layer: int) -> None:
-        """Add the cell that trains classifier probes on train and tests them on a split."""
+        """Add the cell that trains classifier probes on the train split and evaluates them on `split`."""
         train, test = self.space(task, "train", layer), self.space(task, split, layer)
         content = classifier.content(self.study.plan, train, test)
         self._add(classifier.KIND, content, task, self.position(task, split, layer))
 
     def add_train_kinds(self, task: str, layers: Sequence[int]) -> None:
-        """Add the cells of all kinds that measure one train space, such as the panel."""
+        """Add the cells of the other measures of a single train space, such as the panel (vector statistics)."""
         plan = self.study.plan
         for kind in KINDS:
             settings = kind.train_space
@@ -176,47 +193,50 @@ class _Weights:
 
 @dataclass(frozen=True, eq=False)
 class _TrainSpace:
-    """A train space at one layer. geometry: the key of the cell that clusters it; empty if none does."""
+    """A train space at one layer. clustering_key: the key of the cell that clusters it; empty if no cell does."""
 
-    weights: _Weights
+    state: _EncoderState
     task: str
     layer: int
-    geometry: str
+    clustering_key: str
 
     @property
     def position(self) -> Position:
-        return self.weights.position(self.task, "train", self.layer)
+        return self.state.position(self.task, "train", self.layer)
 
     @property
     def space(self) -> str:
-        return self.weights.space(self.task, "train", self.layer)
+        return self.state.space(self.task, "train", self.layer)
 
 
-def _add_spaces(weights: _Weights, task: str, layers: Sequence[int], *, is_end: bool) -> dict[int, str]:
-    """Add the cells of one task at one point of a training; the keys of the cells that cluster train, by layer.
+def _add_spaces(state: _EncoderState, task: str, layers: Sequence[int], *, is_end: bool) -> dict[int, str]:
+    """Add the cells that measure one encoder state on one task.
 
-    is_end: before or after fine-tuning, where every split, the classifier and, unless the encoder was tuned on another
-    task, all kinds of one train space are measured; between them, train alone is clustered.
+    Returns, for each layer, the key of the cell that clusters the train split; empty if the space is not clustered but
+    its points are compared.
+    is_end: whether this is the state before or after fine-tuning. If it is, the train split and all test splits are
+    clustered, and all measures of a single train space run, unless the encoder was fine-tuned on a different task. At
+    snapshots in between, only the train split is clustered, and the classifier runs only if the plan has `at: all`.
     """
-    plan = weights.study.plan
+    plan = state.study.plan
     requests = set(plan.measures)
     clustered: dict[int, str] = {}
     if requests & NEED_GEOMETRY:
         for layer in layers:
-            clustered[layer] = weights.add_geometry(task, "train", layer, is_end=is_end)
+            clustered[layer] = state.add_geometry(task, "train", layer, is_end=is_end)
             for split in plan.test_splits if is_end else ():
-                other = weights.add_geometry(task, split, layer, is_end=is_end)
+                other = state.add_geometry(task, split, layer, is_end=is_end)
                 if plan.compare.train_test and "similarity" in requests:
-                    position = weights.position(task, "train", layer)
-                    _add_similarity(weights, clustered[layer], other, Placement("", position, f"train_{split}"))
-    elif "panel" in requests and weights.is_own(task):
-        clustered = dict.fromkeys(layers, "")  # their points are compared nevertheless
+                    position = state.position(task, "train", layer)
+                    _add_similarity(state, clustered[layer], other, Placement("", position, f"train_{split}"))
+    elif "panel" in requests and state.is_not_cross_task(task):
+        clustered = dict.fromkeys(layers, "")  # not clustered; listed because point similarity needs these spaces
     if "classifier" in requests and (is_end or plan.classifier.at == "all"):
-        for layer in sorted(weights.chosen(plan.classifier.layers) & set(layers)):
+        for layer in sorted(state.chosen(plan.classifier.layers) & set(layers)):
             for split in plan.test_splits:
-                weights.add_classifier(task, split, layer)
-    if is_end and weights.is_own(task):
-        weights.add_train_kinds(task, layers)
+                state.add_classifier(task, split, layer)
+    if is_end and state.is_not_cross_task(task):
+        state.add_train_kinds(task, layers)
     return clustered
 
 
@@ -224,73 +244,81 @@ def _add_spaces(weights: _Weights, task: str, layers: Sequence[int], *, is_end: 
 
 
 def _add_pretrained(study: ResolvedPlan, graph: Graph, encoder: str) -> dict[str, _TrainSpace]:
-    """Add the cells of a pretrained encoder on every task; its train spaces at the last layer, by task."""
-    weights = _pretrained(study, graph, encoder)
+    """Add the cells of a pretrained encoder on every task, and return its train spaces at the last layer, by task."""
+    state = _pretrained(study, graph, encoder)
     layers = layers_of(study.plan, *study.encoders[encoder], ends=True)
     last = last_layer(layers)
     spaces = {}
     for task in study.tasks:
-        clustered = _add_spaces(weights, task, layers, is_end=True)
+        clustered = _add_spaces(state, task, layers, is_end=True)
         if clustered:
-            spaces[task] = _TrainSpace(weights, task, last, clustered[last])
+            spaces[task] = _TrainSpace(state, task, last, clustered[last])
             _compare_with_random(spaces[task])
     return spaces
 
 
-def _pretrained(study: ResolvedPlan, graph: Graph, encoder: str) -> _Weights:
+def _pretrained(study: ResolvedPlan, graph: Graph, encoder: str) -> _EncoderState:
     source, _ = study.found(encoder)
     start = Snapshot(0, 0.0, source.fingerprint, {}, {})
-    maker = graph.add(extract_cell(study, encoder))
+    producer = graph.add(extract_cell(study, encoder))
     dtype = resolved_dtype(study, source)
-    return _Weights(study, graph, encoder, source.fingerprint, dtype, maker, PRETRAINED, 0, start, is_final=False)
+    return _EncoderState(
+        study, graph, encoder, source.fingerprint, dtype, producer, PRETRAINED, 0, start, is_final=False
+    )
 
 
 def add_run(study: ResolvedPlan, graph: Graph, key: str, run: Run, tuned: TuningResult) -> None:
-    """Add the cells of a fine-tuning's snapshots, on all tasks they are measured on. key: of the tuning's own cell."""
+    """Add the cells that measure the snapshots of a fine-tuning, on each task that the plan measures them on.
+
+    key: the key of the cell that fine-tunes.
+    """
     first, final, tuned_on = tuned.snapshots[0], tuned.snapshots[-1], task_name(study, run.tuned_on)
-    start = _Weights(
+    start = _EncoderState(
         study, graph, run.encoder, first.fingerprint, DTYPE, key, tuned_on, run.seed, first, is_final=False
     )
     snapshots = [
         replace(start, fingerprint=snapshot.fingerprint, snapshot=snapshot, is_final=snapshot is final)
         for snapshot in tuned.snapshots
     ]
-    positions = tuple(weights.position(run.tuned_on, "", tuned.info.layers) for weights in snapshots)
+    positions = tuple(state.position(run.tuned_on, "", tuned.info.layers) for state in snapshots)
     graph.placements.append(Placement(key, positions[-1], snapshots=positions))
     for task in study.plan.probed(run.tuned_on):
         by_layer: dict[int, list[_TrainSpace]] = {}
-        for weights in snapshots:
-            is_end = weights in (snapshots[0], snapshots[-1])
+        for state in snapshots:
+            is_end = state in (snapshots[0], snapshots[-1])
             layers = layers_of(study.plan, *study.encoders[run.encoder], ends=is_end)
-            for layer, cell in _add_spaces(weights, task, layers, is_end=is_end).items():
-                by_layer.setdefault(layer, []).append(_TrainSpace(weights, task, layer, cell))
+            for layer, cell in _add_spaces(state, task, layers, is_end=is_end).items():
+                by_layer.setdefault(layer, []).append(_TrainSpace(state, task, layer, cell))
         for spaces in by_layer.values():
-            _follow(study, graph, spaces)
+            _compare_snapshots(study, graph, spaces)
         if task == run.tuned_on and by_layer:
-            _add_end(study, graph, run, by_layer[last_layer(by_layer)][-1])
+            _add_final(study, graph, run, by_layer[last_layer(by_layer)][-1])
 
 
-def _add_end(study: ResolvedPlan, graph: Graph, run: Run, end: _TrainSpace) -> None:
-    """Compare the end of a fine-tuning with random weights, and with the ends of other seeds that are known."""
-    _compare_with_random(end)
-    graph.ends[run] = end
-    ends = [(seed, graph.ends.get(replace(run, seed=seed))) for seed in study.plan.seeds]
-    for (seed, first), (_, second) in combinations(ends, 2):
-        if study.plan.compare.seeds and first and second and end in (first, second):
+def _add_final(study: ResolvedPlan, graph: Graph, run: Run, final: _TrainSpace) -> None:
+    """Compare the final space of a fine-tuning with random weights, and with other seeds that have finished so far."""
+    _compare_with_random(final)
+    graph.final_spaces[run] = final
+    spaces = [(seed, graph.final_spaces.get(replace(run, seed=seed))) for seed in study.plan.seeds]
+    for (seed, first), (_, second) in combinations(spaces, 2):
+        if study.plan.compare.seeds and first and second and final in (first, second):
             _add_comparison(second, first, "seed", str(seed))
 
 
-def _follow(study: ResolvedPlan, graph: Graph, spaces: list[_TrainSpace]) -> None:
-    """Compare each snapshot of a fine-tuning with the start, and follow the centroids, at one layer."""
+def _compare_snapshots(study: ResolvedPlan, graph: Graph, spaces: list[_TrainSpace]) -> None:
+    """At one layer: compare every snapshot, including step 0, with step 0, and add the cell for the label centroids.
+
+    That cell measures how the mean of each label moves over the snapshots.
+    """
     plan, start, end = study.plan, spaces[0], spaces[-1]
     if plan.compare.original:
         if {"similarity", "distances"} & set(plan.measures):
             for space in spaces[:-1]:
                 placement = Placement("", space.position, "original")
-                _add_similarity(space.weights, start.geometry, space.geometry, placement)
+                _add_similarity(space.state, start.clustering_key, space.clustering_key, placement)
         _add_comparison(end, start, "original")
     if "centroids" in plan.measures and len(spaces) > 1:
-        keys, positions = [space.geometry for space in spaces], tuple(space.position for space in spaces)
+        keys, positions = [space.clustering_key for space in spaces], tuple(space.position for space in spaces)
         content = centroids.content(keys, [position.step for position in positions])
         cell = centroids.KIND.cell(content, {}, tuple(dict.fromkeys(keys)), describe_position(positions[-1]))
         graph.placements.append(Placement(graph.add(cell), positions[-1], snapshots=positions))
@@ -299,45 +327,50 @@ def _follow(study: ResolvedPlan, graph: Graph, spaces: list[_TrainSpace]) -> Non
 # ---- comparisons ----
 
 
-def _add_similarity(weights: _Weights, a: str, b: str, placement: Placement) -> None:
-    """Add the comparison of two clustered spaces by their label distances. placement: its position, without the key."""
-    content = comparison.content(weights.study.plan, a, b)
+def _add_similarity(state: _EncoderState, a: str, b: str, placement: Placement) -> None:
+    """Add the comparison of two clustered spaces by their label distances.
+
+    a, b: the keys of the cells that cluster them. placement: where the result goes; its key is filled in here.
+    """
+    content = comparison.content(state.study.plan, a, b)
     subject = f"{describe_position(placement.position)} ({placement.comparison})"
-    key = weights.graph.add(comparison.KIND.cell(content, {}, tuple(dict.fromkeys([a, b])), subject))
-    weights.graph.placements.append(replace(placement, key=key))
+    key = state.graph.add(comparison.KIND.cell(content, {}, tuple(dict.fromkeys([a, b])), subject))
+    state.graph.placements.append(replace(placement, key=key))
 
 
 def _add_comparison(a: _TrainSpace, b: _TrainSpace, what: str, other: str = "", *, points: bool = True) -> None:
-    """Add the comparison of two spaces of the same examples, by label distances and point by point.
+    """Compare two spaces of the same examples by label distances and point by point, as far as the plan requests each.
 
-    Its rows go to the position of a. what: what is compared, the suffix of measures. other: the name of the second.
-    points: whether points are compared, too.
+    The rows go to the position of a. what: the type of comparison ("original", "random", "seed" or "encoder"), which is
+    appended to the names of measures. other: the name of the encoder, or the seed, that b belongs to. points: whether
+    to compare point by point at all.
     """
-    weights, plan = a.weights, a.weights.study.plan
+    state, plan = a.state, a.state.study.plan
     placement = Placement("", a.position, what, other)
     if {"similarity", "distances"} & set(plan.measures):
-        _add_similarity(weights, b.geometry, a.geometry, placement)
-    is_described = "panel" in plan.measures and a.layer in weights.chosen(plan.panel.layers)
-    if points and is_described and weights.is_own(a.task):
+        _add_similarity(state, b.clustering_key, a.clustering_key, placement)
+    is_described = "panel" in plan.measures and a.layer in state.chosen(plan.panel.layers)
+    if points and is_described and state.is_not_cross_task(a.task):
         content = point_similarity.content(plan, b.space, a.space)
-        makers = tuple(dict.fromkeys([weights.maker, b.weights.maker]))
+        producers = tuple(dict.fromkeys([state.producer, b.state.producer]))
         subject = f"{describe_position(a.position)} ({what})"
-        key = weights.graph.add(point_similarity.KIND.cell(content, weights.resources(a.task), makers, subject))
-        weights.graph.placements.append(replace(placement, key=key))
+        key = state.graph.add(point_similarity.KIND.cell(content, state.resources(a.task), producers, subject))
+        state.graph.placements.append(replace(placement, key=key))
 
 
 def _compare_with_random(end: _TrainSpace) -> None:
-    """Add the comparison with the same encoder with random weights; points only of the pretrained encoder.
+    """Compare a space with the space that the same architecture gives with random weights, at the encoder's last layer.
 
-    Random weights depend on the version of torch. A study that is finished on another machine computes their spaces
-    again; to compare points after fine-tuning, it would have to fine-tune again as well.
+    Points are compared only for the pretrained encoder. The reason: random weights depend on the version of torch, so a
+    study that is continued with another version computes this baseline again. A comparison of points after fine-tuning
+    would then need the vectors of the fine-tuned encoder, and without them on that machine a new fine-tuning.
     """
-    weights, study = end.weights, end.weights.study
-    name = f"random:{weights.encoder}"
-    _, info = study.found(weights.encoder)
+    state, study = end.state, end.state.study
+    name = f"random:{state.encoder}"
+    _, info = study.found(state.encoder)
     if name not in study.randoms or end.layer != info.layers:
         return
-    random = _pretrained(study, weights.graph, name)
-    key = random.add_geometry(end.task, "train", info.layers, is_end=False) if end.geometry else ""
+    random = _pretrained(study, state.graph, name)
+    key = random.add_geometry(end.task, "train", info.layers, is_end=False) if end.clustering_key else ""
     space = _TrainSpace(random, end.task, info.layers, key)
-    _add_comparison(end, space, "random", encoder_name(study, name), points=weights.tuned_on == PRETRAINED)
+    _add_comparison(end, space, "random", encoder_name(study, name), points=state.tuned_on == PRETRAINED)

@@ -1,4 +1,4 @@
-"""What a cell reads: encoders and tasks by name, spaces from the store."""
+"""Loads the inputs of a cell: encoders and tasks by name, spaces from the store."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def encoder_path(cell: Cell) -> str:
 
 
 def load_tasks(cell: Cell, hashes: dict[str, str]) -> list[Task]:
-    """The tasks of those names; a task whose content hash has changed is refused."""
+    """The tasks with the given names; an InputError is raised if the content of a task has changed."""
     data = cell.resources["data"]
     folder = None if data is None else str(Path(cell.resources["here"], data).expanduser())
     return [
@@ -72,7 +72,7 @@ def sentences(task: Task, split: str) -> Sequence[str]:
 
 
 def load_space(cell: Cell, key: str) -> Space:
-    """The space with that key, from the cell's store."""
+    """The space with the given key, from the cell's store."""
     store = cell.resources["store"]
     space = Store(store).get(key)
     if space is None:

@@ -9,7 +9,7 @@ Rows = Literal["space", "label", "label pair", "probe size", "merge"]
 """What one row of a measure is about: a whole space, a label, two labels, a size of probe, or a blocked merge."""
 
 Archive = Literal["all", "last layer", "ends of last layer", "none"]
-"""Which rows an archived table keeps: all; those of the last layer; of these, only before and after; none."""
+"""Which rows an archive keeps: all, rows of the last layer, only those before and after fine-tuning, or none."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A study's plan: read from YAML and checked completely before any work."""
+"""The plan of a study: what to run and measure. It is read from YAML and checked before any work starts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ DEVICE = r"auto|cpu|mps|cuda(:\d+)?"
 
 
 class Cross(PlanPart):
-    """Fine-tune on one task, probe another."""
+    """Fine-tune on one task (tuned), and measure another one (probed)."""
 
     tuned: str
     probed: str
@@ -124,7 +124,7 @@ class Plan(PlanPart):
         return [split for split in self.splits if split != "train"]
 
     def probed(self, task: str) -> list[str]:
-        """The tasks on which an encoder that is fine-tuned on that task is measured."""
+        """The tasks on which an encoder is measured that is fine-tuned on `task`."""
         if self.cross == "all":
             return [task, *(other for other in self.tasks if other != task)]
         return [task, *(pair.probed for pair in self.cross if pair.tuned == task and pair.probed != task)]
@@ -176,7 +176,7 @@ def _cross_among(pairs: list[dict[str, str]], tasks: list[str], preset: str) -> 
 
 
 class PlanError(InputError):
-    """All problems of a plan, in one line. rest: a plan with its valid entries, in which more problems may be found."""
+    """All problems of a plan, in one line. rest: a plan of its valid entries, which is checked for further problems."""
 
     def __init__(self, source: str, problems: Sequence[str], rest: Plan | None = None) -> None:
         many = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"
@@ -185,7 +185,7 @@ class PlanError(InputError):
 
 
 def make_plan(values: dict[str, Any], source: str = "plan", **changes: Any) -> Plan:
-    """The plan with those entries; one PlanError lists all problems. changes: entries to replace."""
+    """The plan with the given entries; one PlanError lists all problems. changes: entries to replace."""
     values = values | {key: value for key, value in changes.items() if value is not None}
     try:
         return Plan.model_validate(values)

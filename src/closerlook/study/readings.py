@@ -30,7 +30,7 @@ Manifest = dict[str, Any]
 
 @dataclass(frozen=True)
 class Measurement:
-    """A value of a measure, with its spread and with the value that null labels give, where these are known.
+    """A value of a measure, with its spread and with its value on shuffled labels (null), if these are known.
 
     low, high: the 95% confidence interval. n, text: as in the table; the registry says what they mean for each measure.
     sd: the standard deviation, over probes or over fine-tuning runs. null_mean, null_sd: the same measure with permuted
@@ -50,7 +50,7 @@ class Measurement:
 
     @property
     def bounds(self) -> tuple[float | None, float | None]:
-        """The ends of an error bar: value ± standard deviation if that is known, otherwise the interval."""
+        """The ends of an error bar: value ± standard deviation if it is known, otherwise the confidence interval."""
         return (self.low, self.high) if self.sd is None else (self.value - self.sd, self.value + self.sd)
 
     def scaled(self, factor: float) -> Measurement:
@@ -94,7 +94,7 @@ class Results:
 
     @property
     def train_test(self) -> str:
-        """The comparison of train with the test split, as measures of it end: 'train_test'."""
+        """The suffix of measures that compare train with the test split: 'train_test'."""
         return f"train_{self.test_split}"
 
     def of(self, measure: str) -> pd.DataFrame:
@@ -154,7 +154,7 @@ class Results:
         return [_measurement(rows, int(at)) for at in np.flatnonzero(rows["value"].notna().to_numpy())]
 
     def runs(self, *, own: bool) -> list[Run]:
-        """The finished fine-tuning runs, measured on their own tasks, or on others."""
+        """The finished fine-tuning runs, measured on the fine-tuning task (own) or on other tasks."""
         return [run for run in self.all_runs if run.own == own]
 
     def manifest_entry(self, section: str, name: str) -> Manifest:
@@ -178,7 +178,7 @@ def split_order(split: str) -> tuple[int, str]:
 
 
 def null_names(measure: str) -> tuple[str, str]:
-    """The names of the measures that hold the mean and the standard deviation of a measure with null labels.
+    """The names of the measures with the mean and the standard deviation of a measure on shuffled labels.
 
     >>> null_names("similarity_train_test"), null_names("n_clusters")[0]
     (('similarity_null_mean_train_test', 'similarity_null_sd_train_test'), 'subsampled_clusters_null_mean')
@@ -195,7 +195,7 @@ def subsampled_name(measure: str) -> str:
 
 
 def index_results(table: pd.DataFrame, manifest: Manifest | None = None) -> Results:
-    """The table of a study, ready for reading; manifest: fixes the order of encoders and tasks."""
+    """The results of a study, indexed for reading. manifest: determines the order of encoders and tasks."""
     import pandas as pd
 
     manifest = manifest or {}
@@ -238,14 +238,14 @@ def _entry_names(entries: dict[str, Manifest]) -> list[str]:
 
 
 def _ordered(column: pd.Series[str], first: list[str], among: Container[str] | None = None) -> tuple[str, ...]:
-    """The distinct names in a column; those in `first` come first, in that order."""
+    """The distinct names in a column. Names in `first` come first, in the order of `first`."""
     names = [str(name) for name in column.unique() if name and (among is None or name in among)]
     known = [name for name in dict.fromkeys(first) if name in names]
     return (*known, *(name for name in names if name not in known))
 
 
 def _first(rows: pd.DataFrame, selected: NDArray[np.bool_]) -> Measurement | None:
-    """The first selected row that has a value; several are there if a run measured the same thing more than once."""
+    """The first selected row with a value. There are several rows if a run measured the same thing more than once."""
     positions = np.flatnonzero(selected & ~np.isnan(rows["value"].to_numpy(float)))
     return _measurement(rows, int(positions[0])) if len(positions) else None
 

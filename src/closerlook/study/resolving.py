@@ -1,4 +1,4 @@
-"""A plan resolved: encoders found, tasks loaded, layers and settings checked; all problems are reported together."""
+"""Resolves a plan: finds encoders, loads tasks, and checks layers and settings. All problems are reported together."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _same(contents: Sequence[str], names: Iterable[str]) -> str:
 
 
 def _wants_random(name: str, plan: Plan) -> bool:
-    """Whether an encoder is compared with its random weights; not if the plan has random weights itself."""
+    """Whether an encoder is compared with random weights; False if the plan lists these as an encoder."""
     wanted = "nulls" in plan.measures and plan.nulls.random_encoder
     return wanted and not name.startswith("random:") and f"random:{name}" not in plan.encoders
 

@@ -58,7 +58,7 @@ PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "scikit-lea
 
 
 def write_results(study: ResolvedPlan, out: Path, state: StudyState, seconds: float) -> Path:
-    """The path of the table, which is written as Parquet and as CSV, with the manifest; each file appears complete."""
+    """Write the table as Parquet and CSV, and the manifest; return the path of the table. Files appear complete."""
     table, cells = make_table(study, out, state.graph)
     with atomic_write(out / TABLE) as stream:
         table.to_parquet(stream, index=False)
@@ -71,7 +71,7 @@ def write_results(study: ResolvedPlan, out: Path, state: StudyState, seconds: fl
 
 
 def make_table(study: ResolvedPlan, out: Path, graph: Graph) -> tuple[pd.DataFrame, list[Record]]:
-    """The sorted rows of all finished cells; and the time and memory that each cell took."""
+    """The sorted rows of all finished cells, and the time and memory that each cell took."""
     import pandas as pd
 
     by_cell: dict[str, list[Placement]] = {key: [] for key in graph.cells}
@@ -96,7 +96,7 @@ def make_table(study: ResolvedPlan, out: Path, graph: Graph) -> tuple[pd.DataFra
 
 
 ROWS_AT_A_TIME = 50_000
-"""How many rows are collected as dictionaries, which take twenty times the memory of a table, before conversion."""
+"""Rows are converted to a table in batches of this size: as dictionaries they take twenty times the memory."""
 
 CELL_FACTS = ("key", "kind", "title", "seconds", "cpu_seconds", "peak_bytes", "host", "threads")
 
@@ -196,7 +196,7 @@ def _version(package: str) -> str | None:
 
 
 def study_in(folder: Path) -> str | None:
-    """The name of the study whose table is in a folder; None if there is none."""
+    """The name of the study whose table is in a folder; None if the folder has no table."""
     try:
         return str(json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["study"])
     except (OSError, ValueError, KeyError, TypeError):

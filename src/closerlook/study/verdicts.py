@@ -16,10 +16,10 @@ from closerlook.study.runs import Run
 Verdict = Literal["holds", "fails", "mixed", "cannot tell"]
 
 MINIMUM = 3
-"""Number of answers below which there is no verdict."""
+"""With fewer answers than this, there is no verdict."""
 
 SHARE = 0.75
-"""Share of answers for a finding from which on it holds; at one minus that share or less it fails."""
+"""A finding holds if at least this share of the answers is for it, and fails if at least this share is against it."""
 
 RULE = (
     f"Fewer than {MINIMUM} fine-tuning runs with an answer: cannot tell. At least three quarters for: holds. "
@@ -91,7 +91,7 @@ def share_interval(n_for: int, known: int) -> tuple[float, float]:
 def make_finding(
     number: int, title: str, answers: Sequence[Answer], *, result: str, rule: str, no_answer: str
 ) -> Finding:
-    """A finding with its verdict and its sentence; no_answer: the reason if no run has an answer."""
+    """A finding with its verdict and its sentence. no_answer: the reason that is given if no run has an answer."""
     n_for, n_against = count_answers(answers)
     known = n_for + n_against
     if not known:

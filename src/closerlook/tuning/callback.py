@@ -103,7 +103,7 @@ class GeometryCallback(TrainerCallback):  # type: ignore[misc]  # transformers i
             return
         tokenizer = rest.get("processing_class") if self.tokenizer is None else self.tokenizer
         if tokenizer is None:
-            raise InputError("no tokenizer arrived; give GeometryCallback(tokenizer=…) or Trainer(processing_class=…)")
+            raise InputError("no tokenizer given; pass GeometryCallback(tokenizer=…) or Trainer(processing_class=…)")
         with preserved_random_state():
             model = find_encoder(cast("torch.nn.Module", rest["model"]), self.requested_encoder)
             self.encoder = Encoder.wrap(model, tokenizer, name=type(model).__name__, window=self.window)

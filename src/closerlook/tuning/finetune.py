@@ -51,16 +51,19 @@ def tune(
     progress: Progress | None = None,
     **changes: Any,
 ) -> TuningResult:
-    """Fine-tune an encoder on a task's train split, with a linear head over exactly the vectors that are probed.
+    """Fine-tune an encoder on a task's train split, with a linear head on the same pooled vectors that are stored.
 
-    At each snapshot the vectors of the probed tasks are put into the store; `snapshot_spaces` reads them from there.
-    settings: how to train and what to store, see `TuningSettings`; the defaults if it is None. changes: replace single
-    settings by name, such as epochs=3.
-    out: folder for `tuned.json` and, with save_weights, for the weights of each snapshot (`step-N`). If the folder
-    already holds this run, finished, the run is returned without training.
-    data: folder with the corpora of named tasks. store: where vectors are stored. device: 'auto', 'cuda', 'mps', 'cpu'.
-    encoder_seed: of the weights of `random:ID`. allow_pickle, trust_remote_code: see `Encoder.load`. progress: called
-    with the number of finished steps and of all steps.
+    At each snapshot, the vectors of the tasks in `settings.probe` (by default the fine-tuning task) are written to the
+    store. `snapshot_spaces` reads them from there.
+    settings: how to train and what to store, see `TuningSettings`; None: the defaults. changes: single settings to
+    replace by name, such as epochs=3.
+    out: the folder for `tuned.json` and, with save_weights, for the weights of each snapshot (`step-N`). If it contains
+    a finished run with the same encoder, task and settings, whose vectors and weights still exist, that run is returned
+    without training. A run with a different encoder, task or setting there is an error.
+    data: the folder with the corpora of named tasks. store: where vectors are stored. device: 'auto', 'cuda', 'mps' or
+    'cpu'. encoder_seed: the seed of the weights if the encoder is `random:NAME`, an encoder with random weights.
+    allow_pickle, trust_remote_code: see `Encoder.load`. progress: called with the number of finished steps and the
+    number of all steps.
 
     >>> run = tune("bert-tiny", "toy-question", epochs=1, snapshots=2, layers="last")  # doctest: +SKIP
     >>> [snapshot.step for snapshot in run.snapshots], run.settings.learning_rate  # doctest: +SKIP
@@ -69,11 +72,11 @@ def tune(
     chosen = (settings or TuningSettings()).change(**changes)
     folder = _check_folder(out, chosen.save_weights)
     (opened,) = load_tasks(_check_task(task), data)
-    probes = _load_probes(chosen, opened, data)
+    measured_tasks = _load_measured_tasks(chosen, opened, data)
     request = _Request(
-        settings=chosen.change(probe={probe.name: probe.content_hash for probe in probes}),
+        settings=chosen.change(probe={measured.name: measured.content_hash for measured in measured_tasks}),
         task=check_trainable(opened),
-        probes=probes,
+        measured_tasks=measured_tasks,
         source=resolve(
             _encoder_name(encoder), seed=encoder_seed, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code
         ),
@@ -87,11 +90,15 @@ def tune(
 
 @dataclass(frozen=True, eq=False)
 class _Request:
-    """A requested run, checked as far as possible before the encoder is loaded. settings: not yet resolved."""
+    """A requested run, checked as far as possible before the encoder is loaded.
+
+    settings: the settings as requested, before defaults that depend on the encoder are filled in. measured_tasks: the
+    tasks whose vectors are stored at each snapshot.
+    """
 
     settings: TuningSettings
     task: Task
-    probes: list[Task]
+    measured_tasks: list[Task]
     source: Source
     store: Store
     device: str
@@ -108,8 +115,8 @@ class _Request:
             require_peft()
         if self.settings.save_weights and read_json(self.source.folder / "config.json").get("is_encoder_decoder"):
             raise InputError(
-                f"save_weights requested; {self.source.name} is an encoder-decoder, of which only the encoder is "
-                "fine-tuned, and that half cannot be saved by itself"
+                f"save_weights is not supported for encoder-decoder models such as {self.source.name}: only the "
+                "encoder is fine-tuned, and it cannot be saved alone; leave save_weights off"
             )
         return Encoder.load(
             self.source,
@@ -120,7 +127,7 @@ class _Request:
         )
 
     def finished_run(self) -> TuningResult | None:
-        """The finished run in the folder; None if there is none, or if vectors or weights of it are missing."""
+        """The finished run in the folder; None if there is no run, or if some of its vectors or weights are missing."""
         folder = self.folder
         if folder is None or not (folder / FILE).exists():
             return None
@@ -128,9 +135,9 @@ class _Request:
         self._check_same_run(run, folder)
         weights = [snapshot.weights for snapshot in run.snapshots if snapshot.weights is not None]
         if all((folder / name).is_dir() for name in weights) and self._has_vectors(run):
-            log.info("%s holds this run, finished", folder)
+            log.info("found this run, already finished, in %s", folder)
             return run
-        log.info("%s holds this run, but some of its vectors or weights are missing; training again", folder)
+        log.info("found this run in %s, but some of its vectors or weights are missing; training again", folder)
         return None
 
     def _check_same_run(self, run: TuningResult, folder: Path) -> None:
@@ -142,10 +149,10 @@ class _Request:
             _refuse_difference(folder, name, (value, value), (requested[name], requested[name]))
 
     def _has_vectors(self, run: TuningResult) -> bool:
-        """Whether the store holds all vectors of a run."""
+        """Whether the store contains all vectors of a run."""
         try:
             for snapshot in run.snapshots:
-                snapshot_spaces(run, snapshot, self.probes, splits=self.settings.splits, store=self.store)
+                snapshot_spaces(run, snapshot, self.measured_tasks, splits=self.settings.splits, store=self.store)
         except WorkError:
             return False
         return True
@@ -161,12 +168,12 @@ def _train(request: _Request, progress: Progress | None) -> TuningResult:
     with quiet(), tempfile.TemporaryDirectory() as scratch:
         encoder = request.load_encoder()
         settings = request.settings.resolve(encoder.info, request.source.name)
-        for probed in (task, *request.probes):
-            choose_pool(settings.pool, probed.unit, has_cls=encoder.info.has_cls)
+        for measured in (task, *request.measured_tasks):
+            choose_pool(settings.pool, measured.unit, has_cls=encoder.info.has_cls)
         arguments = training_arguments(settings, encoder.device, scratch)
         steps = planned_steps(settings, task, arguments.world_size)
         _log_settings(encoder, task, settings, steps)
-        training = Training(task, request.probes, settings, steps, request.store, request.folder)
+        training = Training(task, request.measured_tasks, settings, steps, request.store, request.folder)
         snapshots = train(encoder, training, arguments, progress)
     run = TuningResult(
         encoder=request.source.name,
@@ -200,29 +207,31 @@ def _log_settings(encoder: Encoder, task: Task, settings: TuningSettings, steps:
 def _encoder_name(encoder: object) -> str:
     if not isinstance(encoder, str | os.PathLike):
         raise InputError(
-            f"a {type(encoder).__name__} arrived as encoder; expected a name or folder, since fine-tuning changes the "
-            "weights (for a model that you train yourself there is GeometryCallback)"
+            f"encoder must be a name or a folder, got {type(encoder).__name__}: tune loads its own copy, because "
+            "training changes the weights; to measure a model that you train yourself, use GeometryCallback"
         )
     return os.fspath(encoder)
 
 
 def _check_task(task: object) -> TaskSource:
     if not isinstance(task, str | Path | Task):
-        raise InputError(f"a {type(task).__name__} arrived as task; expected one name, path or Task to fine-tune on")
+        raise InputError(
+            f"task must be a name, a path or a Task, got {type(task).__name__}; fine-tuning uses exactly one task"
+        )
     return task
 
 
 def _check_folder(out: str | Path | None, save_weights: bool) -> Path | None:
     if out is None:
         if save_weights:
-            raise InputError("save_weights requested without a folder; pass out as well")
+            raise InputError("save_weights needs a folder; set out= as well")
         return None
     folder = Path(out).expanduser()
     nearest = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     if not nearest.is_dir():
         raise InputError(f"out {folder}: {nearest} is a file; expected a folder, existing or new")
     if not os.access(nearest, os.W_OK):
-        raise InputError(f"out {folder}: {nearest} may not be written to; choose another folder")
+        raise InputError(f"out {folder}: {nearest} is not writable; choose another folder")
     return folder
 
 
@@ -231,40 +240,46 @@ def check_trainable(task: Task) -> Task:
     labels = np.unique(task.split("train").y)
     if len(labels) < 2:
         only = task.labels[int(labels[0])]
-        raise InputError(f"task {task.name}: all training examples are {only}; expected two labels or more to learn")
+        raise InputError(
+            f"task {task.name}: all training examples have the label {only}; fine-tuning needs at least two labels"
+        )
     return task
 
 
-def _load_probes(settings: TuningSettings, task: Task, data: str | Path | None) -> list[Task]:
-    """The tasks whose vectors are stored at each snapshot; they must have the requested splits."""
+def _load_measured_tasks(settings: TuningSettings, task: Task, data: str | Path | None) -> list[Task]:
+    """The tasks whose vectors are stored at each snapshot. An InputError is raised if one lacks a requested split."""
     probe = settings.probe
     if isinstance(probe, Mapping):
-        probes = [_load_probe(name, content, task, data) for name, content in probe.items()]
+        measured_tasks = [_load_measured_task(name, content, task, data) for name, content in probe.items()]
     else:
-        probes = load_tasks(task if probe is None else probe, data)
-    names = [probed.name for probed in probes]
+        measured_tasks = load_tasks(task if probe is None else probe, data)
+    names = [measured.name for measured in measured_tasks]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise InputError(f"two tasks to probe are called {twice}; give one of them another name")
-    for probed in probes:
-        choose_splits(probed, settings.splits)
-    return probes
+        raise InputError(f"two of the tasks in probe have the same name, {twice}; rename one of them")
+    for measured in measured_tasks:
+        choose_splits(measured, settings.splits)
+    return measured_tasks
 
 
-def _load_probe(name: str, content: str, task: Task, data: str | Path | None) -> Task:
-    """The task of this name and content hash, as settings of an earlier run name it."""
+def _load_measured_task(name: str, content: str, task: Task, data: str | Path | None) -> Task:
+    """Load the task with this name, and check its content hash against `content`, the hash of an earlier run."""
     if content == task.content_hash:
         return task
-    (probed,) = load_tasks(name, data)
-    if probed.content_hash != content:
-        raise InputError(f"the content of task {name} differs from the one in the settings; pass probe= to name tasks")
-    return probed
+    (measured,) = load_tasks(name, data)
+    if measured.content_hash != content:
+        raise InputError(
+            f"task {name} is not the one these settings were made for: its content hash differs; pass probe= with the "
+            "task or file to use"
+        )
+    return measured
 
 
 def _refuse_difference(
     folder: Path, what: str, existing: tuple[object, object], requested: tuple[object, object]
 ) -> None:
-    """Raise InputError if the second values differ; the first values are shown in the message."""
+    """Raise InputError if a value differs. existing, requested: (text for the message, value to compare)."""
     if existing[1] != requested[1]:
-        shown = f"{existing[0]}, now {requested[0]}" if existing[0] != requested[0] else f"another {existing[0]}"
-        raise InputError(f"{folder} holds a run with different settings ({what}: {shown}); choose another folder")
+        same = existing[0] == requested[0]
+        shown = f"{existing[0]} with different content" if same else f"{existing[0]}, now {requested[0]}"
+        raise InputError(f"{folder} contains a run with different settings ({what}: {shown}); choose another folder")

@@ -1,4 +1,4 @@
-"""The model that is trained: an encoder with a linear head over exactly the vectors that are probed."""
+"""The model that is trained: an encoder with a linear head on the same pooled vectors that are stored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from closerlook.tasks.task import VECTORS_PER_EXAMPLE, Task
 from closerlook.tuning.examples import Batch
 
 CHUNK = 65536
-"""The number of rows that are scored at once."""
+"""Maximum number of rows that are scored in one batch."""
 
 
 class Labeller(torch.nn.Module):

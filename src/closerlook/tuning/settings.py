@@ -78,7 +78,7 @@ class TuningSettings:
 
     seed: for the weights of the head, the order of the texts, and dropout.
     epochs, learning_rate, batch_size: None takes the default for the encoder's size.
-    warmup: the share of the steps in which the learning rate rises from zero. weight_decay: of AdamW.
+    warmup: the share of the steps in which the learning rate rises from zero. weight_decay: the weight decay of AdamW.
     early_stopping: stop after this many epochs without a lower loss on the dev split, or, if the task has no dev
     split, on a tenth of the training texts, which are then not trained on.
     lora: train only low-rank adapters of this rank; True means rank 8.
@@ -215,9 +215,9 @@ def _check_trainer_arguments(arguments: object) -> None:
         raise InputError(f"trainer arguments cannot be kept as JSON ({error}); expected plain values") from None
     for name in arguments:
         if name in RESERVED_ARGUMENTS:
-            raise InputError(f"trainer argument {name} arrived; give it as {RESERVED_ARGUMENTS[name]} instead")
+            raise InputError(f"trainer argument {name} is set by tune; give it as {RESERVED_ARGUMENTS[name]} instead")
         if name in FIXED_ARGUMENTS:
-            raise InputError(f"trainer argument {name} arrived; fine-tuning with snapshots fixes it")
+            raise InputError(f"trainer argument {name} cannot be set; fine-tuning with snapshots fixes it")
 
 
 def _is_number(value: object, least: float, below: float = math.inf) -> bool:

@@ -24,7 +24,7 @@ HELD_OUT = 0.1
 class TrainingTexts:
     """The texts of a fine-tuning run, as ascending indices into `Split.texts`.
 
-    train: those of the train split that are trained on. stopping: the texts on which early stopping measures the loss;
+    train: the training texts, in the train split. stopping: the texts on which early stopping measures the loss;
     stopping_split: the split they belong to, None without early stopping.
     """
 
@@ -56,7 +56,7 @@ def _texts_with_examples(split: Split) -> NDArray[np.int64]:
 def count_steps(texts: int, settings: TuningSettings, processes: int = 1) -> tuple[int, int]:
     """The number of optimiser steps in the whole run and in one epoch, counted as transformers' Trainer counts them.
 
-    texts: how many are trained on. settings: resolved. processes: how many share the batches.
+    texts: the number of training texts. settings: resolved settings. processes: the number of processes that train.
     """
     epochs, batch_size = settings.epochs_and_batch_size
     drop_last = settings.trainer_arguments.get("dataloader_drop_last") is True

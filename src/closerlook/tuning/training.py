@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """What to train on and what to store. probes: tasks whose vectors each snapshot stores. steps: of the snapshots."""
+    """What to train on and what to store. probes: the tasks whose vectors are stored. steps: the snapshot steps."""
 
     task: Task
     probes: Sequence[Task]
@@ -214,7 +214,7 @@ class _SnapshotTaker(TrainerCallback):  # type: ignore[misc]  # transformers is 
         return choose_splits(task, [split.name for split in task.splits if split.name in splits])
 
     def _score(self, split: Split, spaces: Sequence[Space]) -> tuple[float, float]:
-        """Loss and accuracy of the head on a split; uses its vectors from `spaces` if they are among them."""
+        """Loss and accuracy of the head on a split; the vectors are taken from `spaces` if these contain the split."""
         encoder, task = self.labeller.encoder, self.training.task
         wanted = (task.content_hash, split.name, encoder.info.layers)
         for space in spaces:
@@ -225,7 +225,7 @@ class _SnapshotTaker(TrainerCallback):  # type: ignore[misc]  # transformers is 
         return self.labeller.score(examples.vectors(encoder, [encoder.info.layers])[0], examples.y)
 
     def _save_weights(self, step: int) -> str | None:
-        """The folder, relative to the run's, into which the weights were written; None if they are not wanted."""
+        """Save the weights and return their folder, relative to the run's folder; None if weights are not saved."""
         if not self.training.settings.save_weights or self.training.out is None:
             return None
         encoder = self.labeller.encoder

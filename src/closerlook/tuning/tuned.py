@@ -28,7 +28,7 @@ DTYPE = "float32"
 class Snapshot:
     """The encoder at one step of a fine-tuning run.
 
-    fingerprint: of its weights; its vectors are in the store under this fingerprint.
+    fingerprint: the hash of its weights; its vectors are in the store under this fingerprint.
     loss, accuracy: of the linear head, without dropout, for each split of the fine-tuning's task.
     weights: the folder with its saved weights, relative to the run's folder; None if they were not saved.
     """
@@ -109,7 +109,7 @@ class TuningResult:
         try:
             return cls.from_dict(json.loads(file.read_bytes()))
         except FileNotFoundError:
-            raise InputError(f"{folder} holds no {FILE}; expected the folder of a finished fine-tuning") from None
+            raise InputError(f"{folder} contains no {FILE}; expected the folder of a finished fine-tuning") from None
         except (OSError, ValueError, KeyError, TypeError, AttributeError, InputError) as error:
             raise InputError(
                 f"{file} cannot be read ({type(error).__name__}: {error}); move it away and tune again"
@@ -128,7 +128,7 @@ def snapshot_spaces(
 ) -> tuple[Space, ...]:
     """The spaces of a snapshot, read from the store without loading a model; in order of task, split and layer.
 
-    tuned: a run or its folder. step: of a snapshot, or the snapshot itself; -1 is the last one.
+    tuned: a run or its folder. step: the step of a snapshot, or the snapshot itself; -1: the last one.
     task: by default the task of the fine-tuning; must be given if that task is neither in the catalogue nor a file.
     splits: one, several, or 'all'. layers: by default all that were stored at the snapshot.
     """

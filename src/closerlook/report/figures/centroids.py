@@ -1,4 +1,7 @@
-"""Label centroids: their paths during fine-tuning (Figure 3 of the paper), and their shifts by layer (Figure 5)."""
+"""Figures of label centroids (the mean of each label's points), as Figures 3 and 5 of Zhou and Srikumar (2022).
+
+They show the paths of the centroids during fine-tuning, and their shifts from before to after it, by layer.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +31,10 @@ if TYPE_CHECKING:
     from closerlook.report.figures.style import ChartType
 
 CLOSEST = 3
-"""How many labels are shown at first."""
+"""Number of labels that are shown at first."""
 
 NEAREST_PAIRS = 200
-"""How many of the nearest pairs of labels are searched for the closest three."""
+"""The three closest labels are searched among the labels of this many nearest pairs."""
 
 MARGIN = 1.25
 """The side of a plane relative to the extent of what it shows."""
@@ -54,9 +57,9 @@ def centroid_paths(results: Results, runs: list[Run]) -> Figure | None:
     return Figure(
         title=f"Paths of the centroids: {shorten(run.encoder)} on {shorten(run.task)}",
         caption=f"Train, seed {run.seed}. Rings: before fine-tuning; dots: after. Axes: the first two principal "
-        f"components of all centroids at all steps of the layer (share of variance: {shares}). Shown first: the three "
-        "labels that are closest to each other before fine-tuning.",
-        alt=f"Paths of {len(labels)} label centroids in a plane at layers {', '.join(map(str, layers))}; shown first: "
+        f"components of all centroids at all steps of the layer (share of variance: {shares}). Shown at first: the "
+        "three labels that are closest to each other before fine-tuning.",
+        alt=f"Paths of {len(labels)} label centroids in a plane at layers {', '.join(map(str, layers))}; at first: "
         f"{', '.join(shorten(label) for label in closest)}.",
         encoder=run.encoder,
         task=run.task,
@@ -71,7 +74,7 @@ def centroid_paths(results: Results, runs: list[Run]) -> Figure | None:
 
 
 def path_data(results: Results, run: Run) -> pd.DataFrame:
-    """A row for each layer (first and last), label and step: x, y, end ('start', 'between' or 'end')."""
+    """One row for each layer (first and last), label and step: x, y, and end ('start', 'between' or 'end')."""
     import pandas as pd
 
     rows = pd.concat([_of(results, name, run) for name in ("centroid_x", "centroid_y")])
@@ -96,7 +99,7 @@ def _of(results: Results, measure: str, run: Run) -> pd.DataFrame:
 
 
 def _explained(results: Results, run: Run, layer: int, kind: str) -> float:
-    """The share of variance that both components explain; kind: 'path' or 'shift'."""
+    """The share of variance that the two components explain together. kind: 'path' or 'shift'."""
     parts = [_of(results, f"{kind}_explained_variance_{axis}", run) for axis in "xy"]
     return float(sum(rows[rows.layer == layer].value.sum() for rows in parts))
 
@@ -123,7 +126,7 @@ def _paths(data: pd.DataFrame, labels: list[str], closest: list[str], layers: li
     colour = alt.Color("label:N", scale=scale, legend=alt.Legend(title=None, values=closest, symbolType="circle"))
     tooltip = [
         alt.Tooltip("label:N"),
-        alt.Tooltip("step:Q", title="updates", format=",d"),
+        alt.Tooltip("step:Q", title="training step", format=",d"),
         alt.Tooltip("x:Q", format=".3f"),
         alt.Tooltip("y:Q", format=".3f"),
     ]
@@ -137,7 +140,7 @@ def _paths(data: pd.DataFrame, labels: list[str], closest: list[str], layers: li
         )
         line = base.mark_line(strokeWidth=1.6, opacity=0.75).encode(order="step:Q")
         between = (
-            base.transform_filter("datum.end == 'on the way'").mark_point(size=14, filled=True).encode(tooltip=tooltip)
+            base.transform_filter("datum.end == 'between'").mark_point(size=14, filled=True).encode(tooltip=tooltip)
         )
         start = (
             base.transform_filter("datum.end == 'start'")
@@ -206,7 +209,7 @@ def centroid_shifts(results: Results, runs: list[Run]) -> Figure | None:
 
 
 def shift_data(results: Results, run: Run) -> pd.DataFrame:
-    """A row for each layer and label: x, y, length."""
+    """One row for each layer and label: x, y, length."""
     import pandas as pd
 
     names = {"shift_x": "x", "shift_y": "y", "shift_length": "length"}

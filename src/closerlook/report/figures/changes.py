@@ -1,4 +1,4 @@
-"""Before and after fine-tuning: accuracy and train–test similarity (Tables 2 and 7), clusters (Tables 3 and 7)."""
+"""Before and after fine-tuning: accuracy and train–test similarity and clusters (Tables 2, 3 and 7 of the paper)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from closerlook.report.figures.style import ChartType
 
 ROW = 34
-SPREAD = "Lines: standard deviation of accuracy, 95% interval of similarity (standard deviation with several seeds)."
-SEPARABLE = "One cluster per label: linearly separable."
+SPREAD = (
+    "Lines: standard deviation of accuracy; 95% bootstrap interval of similarity, or standard deviation with several "
+    "seeds."
+)
+SEPARABLE = "A space with one cluster per label is linearly separable."
 
 
 @for_each_encoder
@@ -38,7 +41,7 @@ def accuracy_change(results: Results, encoder: str) -> Figure | None:
 
 @for_each_encoder
 def clusters_change(results: Results, encoder: str) -> Figure | None:
-    """Clusters per label of an encoder on every task, before and after; 1: linearly separable."""
+    """Clusters per label of an encoder on every task, before and after; the value is 1 if linearly separable."""
     data = change_data(results, encoder, {"clusters": ("n_clusters", 1.0)})
     labels = {task: results.before("n_labels", encoder, task) for task in results.tasks}
     counts = {task: count.value for task, count in labels.items() if count is not None}
@@ -52,7 +55,7 @@ def clusters_change(results: Results, encoder: str) -> Figure | None:
 
 
 def change_data(results: Results, encoder: str, measures: dict[str, tuple[str, float]]) -> pd.DataFrame:
-    """A row for each value: measure, task, state, value, low, high; measures: title to name in the table and scale."""
+    """One row for each value: measure, task, state, value, low, high. measures: title -> (measure name, scale)."""
     import pandas as pd
 
     rows: list[tuple[str, str, str, float, float | None, float | None]] = []

@@ -1,4 +1,8 @@
-"""Distances of labels: minimum distances during fine-tuning (Figure 6 of the paper), and of all pairs of labels."""
+"""Figures of label distances.
+
+They show the distance of each label to the nearest other label during fine-tuning (Figure 6 of Zhou and Srikumar 2022),
+and the distances between all pairs of labels.
+"""
 
 from __future__ import annotations
 
@@ -33,22 +37,26 @@ if TYPE_CHECKING:
 
     from closerlook.report.figures.style import ChartType
 
-ENDS = 3
-"""How many of the labels with the largest, and with the smallest change are shown at first."""
+SHOWN_PER_SIDE = 3
+"""At first, the chart shows this many labels with the highest change and this many with the lowest.
 
-GROUPS = ("most", "least", "other")
-"""Groups of labels by their change. Expressions of a chart use them, never the names of labels (see docs/report.md)."""
+The change has a sign: the lowest change is the largest decrease, or the smallest increase if no label decreases.
+"""
+
+GROUPS = ("highest", "lowest", "other")
+"""Groups of labels by their change. Vega expressions refer to these groups and never contain the names of labels, which
+come from the user's data and could inject code (see docs/report.md)."""
 
 
 @for_each_fine_tuning
 def minimum_distances(results: Results, runs: list[Run]) -> Figure | None:
-    """Each label's minimum distance during fine-tuning on its own task."""
+    """The distance of each label to the nearest other label during fine-tuning on the same task."""
     return _distances(results, runs)
 
 
 @for_each_cross_task
 def cross_task_distances(results: Results, runs: list[Run]) -> Figure | None:
-    """Each label's minimum distance during fine-tuning on another task."""
+    """The distance of each label to the nearest other label during fine-tuning on a different task."""
     return _distances(results, runs)
 
 
@@ -56,53 +64,72 @@ def _distances(results: Results, runs: list[Run]) -> Figure | None:
     data = distance_data(results, runs)
     if data.empty or data.step.nunique() < 2:
         return None
-    run, gains = runs[0], gains_of(data)
+    run, labels = runs[0], labels_by_change(data)
     marks = marks_of(results, run.encoder, run.task, runs)
-    chosen = {label: OKABE_ITO[at] for at, label in enumerate([*gains[:ENDS], *gains[ENDS:][-ENDS:]])}
+    chosen = {
+        label: OKABE_ITO[at]
+        for at, label in enumerate([*labels[:SHOWN_PER_SIDE], *labels[SHOWN_PER_SIDE:][-SHOWN_PER_SIDE:]])
+    }
     steps = sorted(int(step) for step in data.step.unique())
     seeds = f", mean of {len(runs)} seeds" if len(runs) > 1 else ""
-    where = f"{shorten(run.encoder)} on {shorten(run.task)}" + (
-        "" if run.own else f", fine-tuned on {shorten(run.tuned_on)}"
+    encoder, task = shorten(run.encoder), shorten(run.task)
+    where = (
+        f"{encoder} on {task}" if run.own else f"{encoder}, measured on {task}, fine-tuned on {shorten(run.tuned_on)}"
     )
-    most, least = data[data.label == gains[0]].iloc[-1], data[data.label == gains[-1]].iloc[-1]
     return Figure(
         title=f"Distance to the nearest other label: {where}",
-        caption=f"Train, layer {results.last_layer(run.encoder)}, {len(gains)} labels{seeds}. "
-        f"Shown first: the {min(ENDS, len(gains))} labels with the largest and the {min(ENDS, len(gains[ENDS:]))} with "
-        f"the smallest change. {_bars_text(data, runs)}{marks.legend()}".rstrip(),
-        alt=f"Line chart over {steps[-1]:,} updates. Of {len(gains)} labels, {shorten(gains[0])} has the largest "
-        f"change ({most.change:+.2f}) and {shorten(gains[-1])} the smallest ({least.change:+.2f}).",
+        caption=f"Train, layer {results.last_layer(run.encoder)}, {len(labels)} labels{seeds}. "
+        f"{_shown_text(labels)}{_spread_text(data, runs)}{marks.legend()}".rstrip(),
+        alt=f"Line chart over {steps[-1]:,} training steps. Of {len(labels)} labels, {shorten(labels[0])} has the "
+        f"highest change ({_change(data, labels[0]):+.2f}) and {shorten(labels[-1])} the lowest "
+        f"({_change(data, labels[-1]):+.2f}).",
         encoder=run.encoder,
         task=run.task if run.own else f"{run.tuned_on} → {run.task}",
         data=data,
-        chart=_lines(data, gains, chosen, [marks.of(label) for label in chosen], len(runs) > 1),
+        chart=_lines(data, labels, chosen, [marks.of(label) for label in chosen], len(runs) > 1),
         toggles=tuple(
             Toggle(
                 *(label, chosen.get(label, GREY), label in chosen),
                 f"{_change(data, label):+.2f} {marks.of(label)}".rstrip(),
                 _tooltip(marks, label),
             )
-            for label in [*chosen, *(label for label in gains if label not in chosen)]
+            for label in [*chosen, *(label for label in labels if label not in chosen)]
         ),
     )
 
 
-def _bars_text(data: pd.DataFrame, runs: Sequence[Run]) -> str:
-    """What the bars are; empty if there are none."""
-    return "Bars: 95% interval over examples. " if len(runs) == 1 and data.low.notna().any() else ""
+def _shown_text(labels: Sequence[str]) -> str:
+    """Which labels the chart shows at first; empty if it shows all of them."""
+    if len(labels) <= 2 * SHOWN_PER_SIDE:
+        return ""
+    return (
+        f"Shown at first: the {SHOWN_PER_SIDE} labels with the largest increase and the {SHOWN_PER_SIDE} with the "
+        "largest decrease (or smallest increase). "
+    )
+
+
+def _spread_text(data: pd.DataFrame, runs: Sequence[Run]) -> str:
+    """What the bands or error bars of the chart are; empty if it has none."""
+    if len(runs) > 1:
+        return "Bands: range over seeds. "
+    return "Error bars: 95% confidence interval from resampled examples. " if data.low.notna().any() else ""
 
 
 def _tooltip(marks: LabelMarks, label: str) -> str:
-    """The p-value of a label's change, and the number of its points if they are few."""
+    """The p-value of a label's change from the first to the last step, and a note if the label has few points."""
     p = [f"p = {marks.p[label]:.3g} (Holm)"] if label in marks.p else []
     few = [marks.few_points[label]] if label in marks.few_points else []
     return "; ".join([*p, *few])
 
 
 def distance_data(results: Results, runs: Sequence[Run]) -> pd.DataFrame:
-    """A row for each label and step: nearest, distance, low, high, relative, change since step 0, p, few, group.
+    """One row for each label and step.
 
-    distance: mean over seeds. low, high: range over seeds; for one seed, the interval over examples if there is one.
+    nearest: the nearest other label, with the first seed. distance: the distance to it, mean over seeds. low, high: the
+    range over seeds; with one seed, the confidence interval if it was computed. relative: the distance divided by the
+    RMS radius of the space. change: the distance minus the distance at the first step.
+    All rows of a label have the same p (the p-value of the change from the first to the last step), few (a note if the
+    label has few points) and group (see GROUPS).
     """
     import pandas as pd
 
@@ -122,8 +149,9 @@ def distance_data(results: Results, runs: Sequence[Run]) -> pd.DataFrame:
     marks = marks_of(results, run.encoder, run.task, runs)
     data["p"] = [marks.p.get(label, float("nan")) for label in data.label]
     data["few"] = [marks.few_points.get(label, "") for label in data.label]
-    gains = gains_of(data)
-    group_of = dict.fromkeys(gains[:ENDS], "most") | dict.fromkeys(gains[ENDS:][-ENDS:], "least")
+    labels = labels_by_change(data)
+    group_of = dict.fromkeys(labels[:SHOWN_PER_SIDE], "highest")
+    group_of |= dict.fromkeys(labels[SHOWN_PER_SIDE:][-SHOWN_PER_SIDE:], "lowest")
     data["group"] = [group_of.get(label, "other") for label in data.label]
     return compact(pd.DataFrame(data))
 
@@ -133,8 +161,8 @@ def _of_runs(rows: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
     return rows[(rows.tuned_on == runs[0].tuned_on) & rows.seed.isin(seeds) & rows.value.notna()]
 
 
-def gains_of(data: pd.DataFrame) -> list[str]:
-    """The labels, sorted by the change of their distance from the first to the last step, largest first."""
+def labels_by_change(data: pd.DataFrame) -> list[str]:
+    """The labels, sorted by the change of their distance from the first to the last step, highest first."""
     last = data.sort_values("step").groupby("label", sort=True).change.last()
     return [str(label) for label in last.sort_values(ascending=False, kind="stable").index]
 
@@ -143,12 +171,16 @@ def _change(data: pd.DataFrame, label: str) -> float:
     return float(data[data.label == label].sort_values("step").change.iloc[-1])
 
 
-def _lines(data: pd.DataFrame, gains: list[str], chosen: dict[str, str], marks: list[str], several: bool) -> ChartType:
-    """The line chart; marks: those of the chosen labels, shown after their names in the legend."""
+def _lines(data: pd.DataFrame, labels: list[str], chosen: dict[str, str], marks: list[str], several: bool) -> ChartType:
+    """The line chart.
+
+    chosen: the colours of the labels that are shown at first, by label. marks: the marks of these labels, which follow
+    their names in the legend. several: whether there are several seeds.
+    """
     import altair as alt
 
     steps = sorted(int(step) for step in data.step.unique())
-    scale = alt.Scale(domain=gains, range=[chosen.get(label, GREY) for label in gains])
+    scale = alt.Scale(domain=labels, range=[chosen.get(label, GREY) for label in labels])
     legend = alt.Legend(
         title=None,
         values=list(chosen),
@@ -174,14 +206,14 @@ def _lines(data: pd.DataFrame, gains: list[str], chosen: dict[str, str], marks: 
     dash = alt.StrokeDash("group:N", scale=alt.Scale(domain=list(GROUPS), range=[[1, 0], [5, 3], [1, 0]]), legend=None)
     tooltip = [
         alt.Tooltip("label:N"),
-        alt.Tooltip("step:Q", title="updates", format=",d"),
+        alt.Tooltip("step:Q", title="training step", format=",d"),
         alt.Tooltip("distance:Q", format=".3f"),
-        alt.Tooltip("relative:Q", title="in RMS radii", format=".3f"),
-        alt.Tooltip("change:Q", title="change", format="+.3f"),
+        alt.Tooltip("relative:Q", title="distance / RMS radius", format=".3f"),
+        alt.Tooltip("change:Q", title="change since first step", format="+.3f"),
         alt.Tooltip("nearest:N", title="nearest label"),
     ]
     if data.p.notna().any():
-        tooltip.append(alt.Tooltip("p:Q", title="p (Holm)", format=".4f"))
+        tooltip.append(alt.Tooltip("p:Q", title="p of total change (Holm)", format=".4f"))
     if (data.few != "").any():
         tooltip.append(alt.Tooltip("few:N", title="few points"))
     lines = base.mark_line(strokeWidth=2).encode(y=y, strokeDash=dash)
@@ -199,7 +231,7 @@ def _lines(data: pd.DataFrame, gains: list[str], chosen: dict[str, str], marks: 
 
 @for_each_pair
 def label_distances(results: Results, pair: tuple[str, str]) -> Figure | None:
-    """The distance between every two labels, before and after fine-tuning (first seed)."""
+    """The distance between each pair of labels, before fine-tuning and after fine-tuning with the first seed."""
     encoder, task = pair
     runs = runs_of(results, encoder, task)
     data = label_distance_data(results, encoder, task, runs)
@@ -213,7 +245,8 @@ def label_distances(results: Results, pair: tuple[str, str]) -> Figure | None:
         caption=f"Train, layer {results.last_layer(encoder)}, {len(labels)} labels, "
         + ("before and after fine-tuning" if len(states) == 2 else f"{states[0]} fine-tuning only")
         + (f", seed {runs[0].seed}" if runs else "")
-        + ". Both maps have the same colour scale."
+        + "."
+        + (" Both maps have the same colour scale." if len(states) == 2 else "")
         + _few_points_text(marks_of(results, encoder, task, ())),
         alt=f"Heat map of {len(labels)} by {len(labels)} labels. Closest {states[-1]} fine-tuning: "
         f"{shorten(closest.label)} and {shorten(closest.other)}, distance {closest.distance:.2f}.",
@@ -226,11 +259,13 @@ def label_distances(results: Results, pair: tuple[str, str]) -> Figure | None:
 
 
 def _few_points_text(marks: LabelMarks) -> str:
-    return f" {marks.legend()}" if marks.few_points else ""
+    if not marks.few_points:
+        return ""
+    return f" Labels with few points, whose distances are unreliable: {marks.labels_with_few_points()}."
 
 
 def label_distance_data(results: Results, encoder: str, task: str, runs: Sequence[Run]) -> pd.DataFrame:
-    """A row for each state and pair of labels, in both orders: state, label, other, distance."""
+    """One row for each state (before, after) and each ordered pair of labels: state, label, other, distance."""
     import pandas as pd
 
     rows = results.at("label_distance", encoder, task)

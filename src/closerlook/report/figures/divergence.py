@@ -1,4 +1,4 @@
-"""The similarity of split halves of train and that of train and test, over all spaces of a study."""
+"""The figure of two similarities over all spaces of a study: of two halves of train, and of train and test."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ HEIGHT = 380
 
 @for_the_study
 def halves_and_test(results: Results) -> Figure | None:
-    """Each space as a dot: x is the similarity of split halves of train, y that of train and test."""
+    """Each space as a dot. x: the similarity of two halves of train. y: the similarity of train and test."""
     data = compact(split_half_data(results))
     if len(data) < 3:
         return None
     test = results.test_split
     below = int((data.similarity < data.halves).sum())
     return Figure(
-        title=f"Split halves of train, and train and {test}",
+        title=f"Similarity of two random halves of train, and of train and {test}",
         caption=f"{len(data)} spaces (encoder, task, layer, seed). Rings: before fine-tuning; dots: after. On the "
         f"dashed line, train is as similar to {test} as its halves are to each other.",
         alt=f"Scatter plot of {len(data)} spaces; in {below} of them train is less similar to {test} than its halves "
@@ -59,7 +59,7 @@ def _scatter(data: pd.DataFrame, test_split: str) -> ChartType:
         charted()
         .mark_point(size=70, strokeWidth=2, opacity=0.9)
         .encode(
-            x=alt.X("halves:Q", scale=scale, axis=_axis("similarity of split halves of train")),
+            x=alt.X("halves:Q", scale=scale, axis=_axis("similarity of two random halves of train")),
             y=alt.Y("similarity:Q", scale=scale, axis=_axis(f"similarity of train and {test_split}")),
             stroke=stroke,
             fill=fill,

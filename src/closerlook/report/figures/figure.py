@@ -77,6 +77,6 @@ class Figure:
         spec["config"] = CONFIG
         spec["description"] = self.alt
         if titled:
-            caption = self.caption.replace("Shown first: ", "Shown: ")
+            caption = self.caption.replace("Shown at first: ", "Shown: ")
             spec["title"] = {"text": self.title, "subtitle": wrap(caption, LINE)}
         return spec

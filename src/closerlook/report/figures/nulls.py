@@ -1,4 +1,5 @@
-"""Similarities compared with null labels: of train and test, and of train to train of other spaces."""
+"""Figures of similarities with true and shuffled labels: between train and test, and between the train splits of two
+encoder states."""
 
 from __future__ import annotations
 
@@ -19,14 +20,14 @@ if TYPE_CHECKING:
 
 ROW = 34
 BAND = 2.0
-"""Half the width of the band of the null, in standard deviations."""
+"""Half the width of the band for shuffled labels, in standard deviations."""
 
 TRAIN_TEST = "train and test"
 TITLES = {TRAIN_TEST: TRAIN_TEST} | {other: f"compared with {title}" for other, title in COMPARED_WITH.items()}
 
 
 class Row(TypedDict):
-    """One similarity and its null."""
+    """One similarity, and the similarity with shuffled labels (null)."""
 
     comparison: str
     task: str
@@ -45,7 +46,7 @@ COLUMNS = list(Row.__annotations__)
 
 @for_each_encoder
 def similarity_and_null(results: Results, encoder: str) -> Figure | None:
-    """The similarities of an encoder's spaces on every task, each with the band of its null."""
+    """The similarities of an encoder's spaces on every task, each with a band for shuffled labels."""
     import altair as alt
 
     data = null_data(results, encoder)
@@ -58,12 +59,12 @@ def similarity_and_null(results: Results, encoder: str) -> Figure | None:
     above = int((data.value > data.null_high).sum())
     known = int(data.null_mean.notna().sum())
     return Figure(
-        title=f"Similarity compared with null labels: {shorten(encoder)}",
+        title=f"Similarity with true and shuffled labels: {shorten(encoder)}",
         caption=f"Last layer, {count_of(len(tasks), 'task')}. Rings: before fine-tuning; dots: after. Grey: similarity "
-        f"with permuted labels, mean ± {BAND:g} standard deviations. Lines: 95% interval over labels, or standard "
-        "deviation if several spaces were compared.",
+        f"with shuffled labels, mean ± {BAND:g} standard deviations. Lines: 95% bootstrap interval over labels, or "
+        "standard deviation if several spaces were compared.",
         alt=f"Dot plots of {', '.join(TITLES[comparison] for comparison in comparisons)}, by task: {above} of {known} "
-        "similarities are above the band of the null.",
+        "similarities are above the band for shuffled labels.",
         encoder=encoder,
         task="",
         data=data,
@@ -73,7 +74,7 @@ def similarity_and_null(results: Results, encoder: str) -> Figure | None:
 
 
 def null_data(results: Results, encoder: str) -> pd.DataFrame:
-    """A row for each similarity: comparison, task, state, value, low, high, null with its band, p (the highest)."""
+    """One row for each similarity; null_low and null_high bound the band; p is the highest p-value over seeds."""
     import pandas as pd
 
     rows: list[Row] = []
@@ -98,7 +99,7 @@ def null_data(results: Results, encoder: str) -> pd.DataFrame:
 
 
 def _row_of_other(results: Results, other: str, encoder: str, task: str, state: str) -> Row | None:
-    """The similarity of train to train of another space, with its null and its p-value."""
+    """The similarity of a train space to another one (see COMPARED_WITH), with its null and its p-value."""
     names = (f"similarity_{other}", *null_names(f"similarity_{other}"), f"similarity_p_value_{other}")
     values, means, deviations, p = (
         results.compared_with(name, encoder, task, tuned=state == "after") for name in names
@@ -111,7 +112,7 @@ def _row_of_other(results: Results, other: str, encoder: str, task: str, state: 
 
 
 def _row(place: tuple[str, str, str], value: Measurement, null: Measurement | None, p: float | None) -> Row:
-    """A similarity with its null; place: comparison, task and state."""
+    """A similarity with its null. place: comparison, task and state."""
     low, high = value.bounds
     middle = None if null is None else null.value
     reach = 0.0 if null is None else BAND * (null.sd or 0.0)
@@ -140,7 +141,7 @@ def _panel(data: pd.DataFrame, comparison: str, tasks: list[str], low: float) ->
     fill = alt.Fill("state:N", scale=alt.Scale(domain=list(STATES), range=["transparent", AFTER]), legend=legend)
     tooltip = [alt.Tooltip("task:N"), alt.Tooltip("state:N")]
     tooltip += [alt.Tooltip(f"{name}:Q", format=".3f") for name in ("value", "low", "high")]
-    tooltip += [alt.Tooltip("null_mean:Q", title="permuted labels", format=".3f"), alt.Tooltip("p:Q", format=".4f")]
+    tooltip += [alt.Tooltip("null_mean:Q", title="shuffled labels", format=".3f"), alt.Tooltip("p:Q", format=".4f")]
     base = charted().transform_filter(f"datum.comparison == '{comparison}'").encode(y=y)
     states = data[data.comparison == comparison].state.nunique()
     offset = alt.YOffset("state:N", scale=alt.Scale(domain=list(STATES), paddingOuter=0.6))

@@ -1,4 +1,4 @@
-"""The point similarity of each layer to the pretrained encoder after fine-tuning."""
+"""The figure of point similarity (CKA, Procrustes, RSA, shared neighbours) of each layer to the pretrained encoder."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def similarity_by_layer(results: Results, encoder: str) -> Figure | None:
     layers = sorted(int(layer) for layer in data.layer.unique())
     panels = [_panel(measure, colours, layers, min(0.0, float(data.value.min()))) for measure in measures]
     return Figure(
-        title=f"Point similarity of each layer to the pretrained encoder: {shorten(encoder)}",
-        caption="Train after fine-tuning, compared with train of the pretrained encoder, the same examples"
+        title=f"Representation similarity to the pretrained encoder, point by point: {shorten(encoder)}",
+        caption="Train split after fine-tuning, compared with the same examples before fine-tuning"
         + (f"; mean of {seeds} seeds, bars: lowest to highest" if seeds > 1 else "")
-        + ". Each measure is 1 for a rotated and scaled copy.",
+        + ". Each measure is 1 if one space is a rotated and scaled copy of the other.",
         alt=f"Line charts over {len(layers)} layers, {count_of(len(tasks), 'task')}. At the last layer: "
         f"{at_last_layer}.",
         encoder=encoder,
@@ -56,7 +56,7 @@ def similarity_by_layer(results: Results, encoder: str) -> Figure | None:
 
 
 def similarity_data(results: Results, encoder: str) -> pd.DataFrame:
-    """Tidy: measure, label (the task), layer, value (the mean over seeds), low, high, seeds."""
+    """One row for each measure, task (column label) and layer: value (mean over seeds), low, high, number of seeds."""
     import pandas as pd
 
     parts = []

@@ -1,4 +1,4 @@
-"""Spatial similarity to the pretrained encoder, by layer, during fine-tuning (Figure 4 of the paper)."""
+"""Spatial similarity to the pretrained encoder, by layer, during fine-tuning (Figure 4 of Zhou and Srikumar 2022)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DARKEST, LIGHTEST = 1.5, 5.0
 """The part of the scale that is visible on a light and on a dark page."""
 
 BANDS = 4
-"""Up to this number of layers each has a band; with more, only the last has one."""
+"""Up to this number of layers, each layer has a band; with more layers, only the last one has."""
 
 
 @for_each_fine_tuning
@@ -39,11 +39,13 @@ def similarity_to_pretrained(results: Results, runs: list[Run]) -> Figure | None
         f", mean of {len(runs)} seeds (band: lowest to highest)" if len(runs) > 1 else ", band: 95% bootstrap interval"
     )
     snapshots = data.groupby("layer").step.nunique()
-    sparse = " Some layers were measured only before and after." if snapshots.max() > snapshots.min() else ""
+    sparse = (
+        " Some layers were measured only before and after fine-tuning." if snapshots.max() > snapshots.min() else ""
+    )
     return Figure(
         title=f"Similarity to the pretrained encoder: {shorten(run.encoder)} on {shorten(run.task)}",
         caption=f"Spatial similarity of train, {int(data.n.max())} labels{seeds}. It is 1 before fine-tuning.{sparse}",
-        alt=f"Line chart over {steps[-1]:,} updates, {len(layers)} layers. At the end: {ends}.",
+        alt=f"Line chart over {steps[-1]:,} training steps, {len(layers)} layers. At the end: {ends}.",
         encoder=run.encoder,
         task=run.task,
         data=data,
@@ -70,7 +72,7 @@ def _rgb(colour: str) -> tuple[int, int, int]:
 
 
 def similarity_data(results: Results, runs: Sequence[Run]) -> pd.DataFrame:
-    """A row for each layer and step: similarity (mean over seeds), low, high, p, n, label (the layer as text)."""
+    """One row for each layer and step: similarity (mean over seeds), low, high, p, n, label (the layer as text)."""
     rows, p = (_of_runs(results.of(name), runs) for name in ("similarity_original", "similarity_p_value_original"))
     several = len(runs) > 1
     groups = rows.groupby(["layer", "step"], sort=True)
@@ -115,7 +117,7 @@ def _chart(data: pd.DataFrame, colours: dict[int, str], steps: list[int]) -> Cha
     )
     tooltip = [
         alt.Tooltip("label:N", title="layer"),
-        alt.Tooltip("step:Q", title="updates", format=",d"),
+        alt.Tooltip("step:Q", title="training step", format=",d"),
         alt.Tooltip("similarity:Q", format=".3f"),
         alt.Tooltip("low:Q", format=".3f"),
         alt.Tooltip("high:Q", format=".3f"),

@@ -68,7 +68,7 @@ def shorten(text: str, most: int = 60) -> str:
 
 
 def compact(frame: pd.DataFrame, digits: int = 5) -> pd.DataFrame:
-    """The table with numbers rounded to that many significant digits: more are invisible and make the page large."""
+    """The table with numbers rounded to `digits` significant digits: more are invisible and make the page large."""
     import numpy as np
 
     frame = frame.copy()
@@ -79,8 +79,8 @@ def compact(frame: pd.DataFrame, digits: int = 5) -> pd.DataFrame:
     return frame
 
 
-def step_axis(steps: list[int], title: str = "updates") -> alt.X:
-    """The axis of updates: linear, or logarithmic (with 0) if there are several steps in the first twentieth."""
+def step_axis(steps: list[int], title: str = "training step") -> alt.X:
+    """The axis of training steps: logarithmic (with 0) if several are in the first twentieth, otherwise linear."""
     import altair as alt
 
     last = max(steps, default=0)
@@ -101,7 +101,7 @@ def shown_labels(labels: list[str]) -> alt.Parameter:
 
 
 def axis_width(names: Iterable[str]) -> int:
-    """The approximate width in pixels of the longest of those names next to an axis."""
+    """The approximate width in pixels of the longest name next to an axis."""
     return round(min(LABEL_LIMIT, 6.6 * max(map(len, names), default=0))) + 22
 
 

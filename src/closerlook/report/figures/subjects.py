@@ -1,6 +1,6 @@
 """What a figure is drawn for: decorators that draw one figure for each encoder, task, fine-tuning, or for the study.
 
-A figure function takes the results and one subject, and returns a figure, or None if the table has no data for it. Its
+A figure function takes the results and one subject, and returns a figure, or None if there are no data for it. Its
 decorator makes it a function of the results alone, which draws all figures of its kind.
 """
 
@@ -50,16 +50,16 @@ def for_each_pair(draw: DrawOne[tuple[str, str]]) -> DrawAll:
 
 
 def for_each_fine_tuning(draw: DrawOne[list[Run]]) -> DrawAll:
-    """Draw one figure for each encoder and task that it was fine-tuned on; runs: one for each seed."""
+    """Draw one figure for each encoder and fine-tuning task. `draw` gets the runs of all seeds."""
     return _for_each(lambda results: _by_seed(results, own=True), draw)
 
 
 def for_each_cross_task(draw: DrawOne[list[Run]]) -> DrawAll:
-    """Draw one figure for each encoder, task of fine-tuning and other task; runs: one for each seed."""
+    """Draw one figure for each encoder, fine-tuning task and other measured task. `draw` gets the runs of all seeds."""
     return _for_each(lambda results: _by_seed(results, own=False), draw)
 
 
 def _by_seed(results: Results, *, own: bool) -> list[list[Run]]:
-    """The fine-tuning runs that differ in nothing but the seed, together."""
+    """The fine-tuning runs in groups; runs of one group differ only in the seed."""
     runs = results.runs(own=own)
     return [list(seeds) for _, seeds in groupby(runs, key=lambda run: (run.encoder, run.tuned_on, run.task))]

@@ -1,4 +1,4 @@
-"""The paths of the label centroids through a fine-tuning, projected to two dimensions."""
+"""The study cell that follows label centroids over the snapshots of a fine-tuning, projected to two dimensions."""
 
 from __future__ import annotations
 
@@ -62,18 +62,18 @@ MEASURES = (
 
 
 def content(keys: Sequence[str], steps: Sequence[int]) -> dict[str, Any]:
-    """What goes into the key of the cell that follows centroids. keys: the cells that measure the snapshots."""
+    """What goes into the key of the cell. keys: the keys of the cells that cluster the snapshots."""
     return {"along": list(keys), "steps": list(steps)}
 
 
 def run(cell: Cell, out: Path, threads: int) -> CellResult:
-    """Follow the centroids that earlier cells measured."""
+    """Project the centroids that earlier cells computed."""
     payloads = [read_payload(out, key) for key in cell.content["along"]]
     return follow_centroids(payloads, cell.content["steps"]), {}
 
 
 def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
-    """A tenth of a second, whatever the spaces."""
+    """Expected cost: a tenth of a second for any spaces."""
     return Estimate(0.1, BASE_BYTES, 10_000)
 
 

@@ -1,4 +1,4 @@
-"""A grid of classifier probes, trained on train and tested on another split."""
+"""The study cell that trains a grid of classifier probes on the train split and tests them on another split."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class Classifier(LayeredPart):
 
 
 def content(plan: Plan, train: str, test: str) -> dict[str, Any]:
-    """What goes into the key of the cell that trains probes. train, test: keys of the spaces."""
+    """What goes into the key of the cell. train, test: the keys of the spaces."""
     settings = plan.classifier
     return {
         "train": train,
@@ -149,7 +149,7 @@ def run(cell: Cell, out: Path, threads: int) -> CellResult:
 
 
 def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
-    """The number of networks times the size of the space."""
+    """Expected cost: proportional to the number of networks and the size of the space."""
     size = space_size(study, cell)
     networks = len(cell.content["sizes"]) * cell.content["seeds"]
     return Estimate(0.1 + 3e-7 * networks * size.n * (size.d + 200), 2 * BASE_BYTES + 16 * size.n * size.d, 20_000)
@@ -159,7 +159,7 @@ KIND = Kind("classifier", 4, "classify", run, estimate, requests=("classifier",)
 
 
 def classifier_rows(result: ProbeResult) -> list[Row]:
-    """The rows of a grid of classifier probes; intervals over seeds by Student's t."""
+    """The rows of a grid of classifier probes. Confidence intervals: Student's t over probe seeds."""
     accuracy = result.accuracy[result.chosen]
     low, high = _student_interval(accuracy)
     size = _size_name(result.chosen_sizes)

@@ -1,4 +1,4 @@
-"""Two measured spaces compared by their label distances: spatial similarity, and how minimum distances changed."""
+"""The study cell that compares two spaces by label distances: spatial similarity, and changes of minimum distances."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from closerlook.study.plan import Plan
 
 FEWEST_LABELS = 3
-"""Common labels that a correlation of label distances needs; two labels have a single distance."""
+"""Minimum number of common labels for a correlation of label distances: two labels have a single distance."""
 
 SIGNIFICANCE = 0.05
 """The largest p-value, after the Holm correction, with which a label's change counts as significant."""
@@ -51,13 +51,13 @@ MEASURES = (
     ),
     Measure(
         "similarity_null_mean",
-        "similarity under permuted labels",
+        "similarity with shuffled labels",
         "mean similarity when the labels of one space are permuted; n: permutations",
         compares=True,
     ),
     Measure(
         "similarity_null_sd",
-        "standard deviation of the similarity under permuted labels",
+        "standard deviation of the similarity with shuffled labels",
         "standard deviation of the similarity when the labels of one space are permuted",
         compares=True,
     ),
@@ -143,7 +143,7 @@ MEASURES = (
 
 
 class Compare(PlanPart):
-    """Which spaces are compared: train with test, a snapshot with the start, ends of two seeds, two encoders."""
+    """Which spaces are compared: train with test, snapshots with the start, two seeds, two encoders."""
 
     train_test: bool = True
     original: bool = True
@@ -152,7 +152,7 @@ class Compare(PlanPart):
 
 
 def content(plan: Plan, a: str, b: str) -> dict[str, Any]:
-    """What goes into the key of the cell that compares two spaces. a, b: the cells that measure them."""
+    """What goes into the key of the cell that compares two spaces. a, b: the keys of the cells that cluster them."""
     return {"a": a, "b": b, "permutations": plan.geometry.permutations, "resamples": plan.geometry.resamples}
 
 
@@ -166,7 +166,7 @@ def run(cell: Cell, out: Path, threads: int) -> CellResult:
 
 
 def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
-    """A tenth of a second, whatever the spaces."""
+    """Expected cost: a tenth of a second for any spaces."""
     return Estimate(0.1, BASE_BYTES, 10_000)
 
 
@@ -216,7 +216,7 @@ def _similarity_rows(similarity: Similarity) -> list[Row]:
 
 
 def _similarity_over_examples(value: float, a: ResampledDistances, b: ResampledDistances) -> list[Row]:
-    """The similarity with an interval over halves of the examples, if both spaces were resampled alike."""
+    """The similarity with a confidence interval from halves of the examples, if both spaces have the same resamples."""
     if not a.resamples or a.resamples != b.resamples:
         return []
     bounds = confidence_bounds(value, resample_similarity(a, b), within=(-1.0, 1.0))

@@ -1,4 +1,4 @@
-"""The spaces of a pretrained encoder, for all tasks."""
+"""The study cell that extracts the spaces of a pretrained encoder, for all tasks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from closerlook.study.sizes import BASE_BYTES, FLOPS, Estimate, layer_parameters
 
 
 def extract_cell(study: ResolvedPlan, encoder: str) -> Cell:
-    """The cell that extracts the spaces of an encoder; of random weights only those that others are compared with."""
+    """The cell that extracts the spaces of an encoder; for random weights, only the spaces that are compared."""
     plan, (source, info) = study.plan, study.found(encoder)
     whole = encoder in study.encoders
     content = {
@@ -46,7 +46,7 @@ def run(cell: Cell, out: Path, threads: int) -> CellResult:
 
 
 def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
-    """One forward pass over all texts; the vectors on disk."""
+    """Expected cost: one forward pass over all texts, and the disk space of the vectors."""
     _, info = study.found(cell.resources["encoder"])
     splits, tasks = cell.content["splits"], study.tasks.values()
     tokens = sum(token_count(task, split) for task in tasks for split in splits)

@@ -1,4 +1,4 @@
-"""Clusters and distances of one space."""
+"""The study cell `geometry`: clusters one space, measures label distances, and stores what comparisons need."""
 
 from __future__ import annotations
 
@@ -39,13 +39,19 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 MOST_BLOCKED_MERGES = 40
-"""Blocked merges in the rows of one space: those between its largest clusters."""
+"""Maximum number of blocked merges (pairs of clusters of one label that could not be merged) stored for each space.
+
+Pairs are ranked by the size of their smaller cluster.
+"""
 
 SHOWN_POINTS = 3
-"""Points shown for each side of a blocked merge: those with the largest weights."""
+"""Number of points listed for the two clusters together, and for the blocking cluster.
+
+They are the points with the largest weights in the convex combinations that prove the overlap.
+"""
 
 SIGNIFICANT_DIGITS = 6
-"""Digits of the resampled distances that are stored: only their spread matters, and there are many."""
+"""Resampled distances are stored with this many significant digits: they are many, and only their spread is used."""
 
 MEASURES = (
     Measure("n_points", "points", "number of examples in the space", digits=0),
@@ -54,11 +60,16 @@ MEASURES = (
     Measure(
         "n_clusters",
         "clusters",
-        "number of DirectProbe clusters; as many as labels: the space is linearly separable",
+        "number of DirectProbe clusters; in a linearly separable space it equals the number of labels",
         digits=0,
         null="subsampled_clusters",
     ),
-    Measure("is_separable", "linearly separable", "1 if there is exactly one cluster for each label, else 0", digits=0),
+    Measure(
+        "is_separable",
+        "linearly separable",
+        "1 if the convex hulls of all labels are pairwise disjoint, so that each label is one cluster; else 0",
+        digits=0,
+    ),
     Measure(
         "n_conflicts",
         "conflicts",
@@ -68,14 +79,15 @@ MEASURES = (
     Measure(
         "n_undecided",
         "undecided pairs",
-        "pairs of clusters for which the solver stalled before it proved them separable or overlapping",
+        "number of merges refused because the solver could not prove whether the merged cluster overlaps a cluster of "
+        "another label",
         digits=0,
     ),
     Measure("rms_radius", "RMS radius", "root mean square distance of the points from their mean"),
     Measure(
         "label_clusters",
         "clusters of a label",
-        "number of clusters of a label; n: its points",
+        "number of clusters of a label; column n: number of points with that label",
         digits=0,
         rows="label",
         archive="ends of last layer",
@@ -98,7 +110,7 @@ MEASURES = (
     Measure(
         "few_points",
         "label with few points",
-        "number of points of a label that has too few for reliable distances; text: the reason",
+        "number of points of a label with fewer than 5 points, too few for reliable distances; column text: a note",
         digits=0,
         rows="label",
         archive="ends of last layer",
@@ -106,15 +118,15 @@ MEASURES = (
     Measure(
         "blocked_merge",
         "blocked merge",
-        "two clusters of a label that cannot merge, and the cluster of another label that blocks them; text: points, "
-        "words and sentences of both sides, as JSON",
+        "two clusters of a label that cannot be merged, and the cluster of another label that blocks them; column "
+        "text: JSON with points, words and sentences of the two clusters and of the blocking cluster",
         rows="merge",
         archive="ends of last layer",
     ),
     Measure(
         "label_distance",
         "label distance",
-        "distance between the convex hulls of two labels: mean (or minimum) over pairs of their clusters",
+        "distance between two labels: mean (or minimum) of the distances between the convex hulls of their clusters",
         rows="label pair",
         archive="ends of last layer",
     ),
@@ -148,12 +160,13 @@ MEASURES = (
     Measure(
         "mean_minimum_distance_bias",
         "bias of the mean minimum distance",
-        "mean minimum distance on halves of the examples minus that on all examples; n: number of halves",
+        "mean minimum distance on half of the examples, averaged over random halves, minus its value on all examples; "
+        "column n: number of random halves",
     ),
     Measure(
         "n_excluded_clusters",
         "excluded clusters",
-        "number of clusters of a label that are too small to count in its distances (setting min_points)",
+        "number of clusters of a label that are excluded from its distances: they have fewer than min_points points",
         digits=0,
         rows="label",
     ),
@@ -161,7 +174,13 @@ MEASURES = (
 
 
 class Geometry(PlanPart):
-    """How spaces are clustered and compared; see `geometry.cluster` and `geometry.cluster_distances`."""
+    """How spaces are clustered and compared.
+
+    tau: see `geometry.cluster`. min_points: see `geometry.cluster_distances`. statistic: whether the distance between
+    two labels is the mean or the minimum over pairs of their clusters. permutations: the number of permutations in the
+    Mantel test of a similarity. resamples: the number of bootstrap samples over labels for the confidence interval of a
+    similarity.
+    """
 
     tau: float = Field(1e-6, gt=0, lt=1)
     min_points: int = Field(1, ge=1)
@@ -171,9 +190,11 @@ class Geometry(PlanPart):
 
 
 class Uncertainty(LayeredPart):
-    """Confidence intervals over examples, of distances and similarities before and after fine-tuning.
+    """Confidence intervals of distances and similarities that reflect the choice of examples.
 
-    resamples: the number of halves of the examples; all distances are computed again for each.
+    They are computed before and after fine-tuning, not at the snapshots in between. resamples: the number of random
+    half-samples of the examples; all distances are computed again on each. Every random split of the examples gives two
+    half-samples, so the number should be even.
     """
 
     resamples: int = Field(20, ge=4)
@@ -208,7 +229,7 @@ def run(cell: Cell, out: Path, threads: int) -> CellResult:
 
 
 def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
-    """One clustering, and a fraction of it for each resample."""
+    """Expected time, memory and disk space. The time is one clustering, plus a fifth of that for each resample."""
     size, resamples = space_size(study, cell), cell.content["resamples"]
     disk = 20_000 + 6 * size.m * (size.d + 3 * size.m) + 4 * resamples * size.m**2
     return Estimate(0.02 + size.clustering_seconds * (1 + resamples / 5), size.bytes, disk)
@@ -233,9 +254,10 @@ def measure_space(
     resamples: int = 0,
     threads: int | None = None,
 ) -> CellResult:
-    """The rows of a space, and the payload that comparisons need. context: the sentence of each example.
+    """The rows of a space, and the payload that comparisons need.
 
-    resamples: the number of halves of the examples for the intervals of distances; 0: no intervals.
+    context: the sentence of each example. distances: whether to measure label distances. resamples: the number of
+    random half-samples of the examples for the confidence intervals of distances; 0: no intervals.
     """
     clustering = cluster(space.X, space.label_names, tau=tau, threads=threads)
     rows = _cluster_rows(space, clustering)
@@ -253,7 +275,7 @@ def measure_space(
 
 
 def _cluster_rows(space: Space, clustering: Clustering) -> list[Row]:
-    """Counts of the space and its clusters, and for each label its clusters and points."""
+    """The rows that count points, labels and clusters of the space, and the clusters and points of each label."""
     n_labels, codes = clustering.n_labels, clustering.cluster_codes
     clusters = np.bincount(codes, minlength=n_labels)
     points = np.bincount(codes[clustering.assignments], minlength=n_labels)
@@ -282,7 +304,7 @@ def _cluster_rows(space: Space, clustering: Clustering) -> list[Row]:
 
 
 def _distance_rows(distances: LabelDistances, resampled: ResampledDistances) -> list[Row]:
-    """Label distances and minimum distances, with intervals where there are resamples."""
+    """The rows of label distances and minimum distances, with confidence intervals if there are resamples."""
     radius = distances.radius or 1.0
     rows, minimum = [], resampled.minimum()
     for at, (label, nearest, distance) in enumerate(distances.nearest()):
@@ -307,7 +329,7 @@ def _distance_rows(distances: LabelDistances, resampled: ResampledDistances) -> 
 def confidence_bounds(
     value: float, replicates: Floats, within: tuple[float, float] = (0.0, math.inf)
 ) -> dict[str, float]:
-    """The columns ci_low and ci_high of a value with these replicates; nothing without replicates."""
+    """The columns ci_low and ci_high of a value, from its resampled values; empty if these are too few."""
     low, high = interval(value, replicates, within=within)
     return {"ci_low": low, "ci_high": high} if math.isfinite(low) else {}
 
@@ -316,7 +338,10 @@ def confidence_bounds(
 
 
 def _blocked_merges(clustering: Clustering, space: Space, context: Sequence[str]) -> list[dict[str, object]]:
-    """For the largest pairs of clusters of one label, the columns of the row that says what blocks their merge."""
+    """The columns of one row for each blocked merge: at most MOST_BLOCKED_MERGES pairs of clusters of one label.
+
+    Pairs with the largest smaller cluster come first.
+    """
     pairs = _largest_pairs(clustering.cluster_codes, clustering.sizes, MOST_BLOCKED_MERGES)
     return [_merge_columns(clustering.blocked_merge(*pair), clustering, space, context) for pair in pairs]
 
@@ -373,7 +398,7 @@ def _merge_columns(
 
 
 def _encode_centroids(space: Space, clustering: Clustering) -> str:
-    """(m, d) the mean of each label's points in 32 bits, as base64: a third as long as decimal digits."""
+    """The means of the labels' points, an (m, d) float32 array, in base64: a third of the length of decimal text."""
     codes = clustering.cluster_codes[clustering.assignments]
     sums = np.zeros((clustering.n_labels, space.d))
     np.add.at(sums, codes, space.X.astype(np.float64))
@@ -388,7 +413,7 @@ def decode_centroids(payload: Payload) -> dict[str | int, Floats]:
 
 
 def _encode_replicates(resampled: ResampledDistances) -> list[list[object]]:
-    """For each resample the distances of the label pairs i < j."""
+    """For each resample, the distances of the label pairs i < j as a flat list."""
     i, j = np.triu_indices(len(resampled.labels), 1)
     return [
         [plain(float(f"{value:.{SIGNIFICANT_DIGITS}g}")) for value in replicate]
@@ -397,7 +422,10 @@ def _encode_replicates(resampled: ResampledDistances) -> list[list[object]]:
 
 
 def decode_replicates(payload: Payload) -> ResampledDistances:
-    """The resampled label distances of a space."""
+    """The resampled label distances of a space.
+
+    The payload does not contain statistic, min_points and seed; the result has placeholders for them.
+    """
     labels = tuple(payload["labels"])
     encoded = payload["distances"]["replicates"]
     values = np.zeros((len(encoded), len(labels), len(labels)))

@@ -1,4 +1,4 @@
-"""Separable pairs, clusters and distances of one space compared with those under shuffled labels."""
+"""The study cell that compares separable pairs, clusters and distances of one space with shuffled labels."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def run(cell: Cell, out: Path, threads: int) -> CellResult:
 
 
 def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
-    """A few clusterings for each shuffle of all points, and one for each shuffle of the subsample."""
+    """Expected cost: a few clusterings for each shuffle of all points, and one for each shuffle of the subsample."""
     size, settings = space_size(study, cell), cell.content
     shuffled = 4 * (settings["shuffles"] + 1) * size.clustering_seconds
     subsampled = (settings["cluster_shuffles"] + 1) * min(size.n, settings["points"]) * size.d * size.m / 1e7

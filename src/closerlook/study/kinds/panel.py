@@ -1,4 +1,4 @@
-"""The panel: scalars of the shape of one space. A new scalar is one more entry of `SCALARS`."""
+"""The study cell `panel`: statistics of the shape of one space. To add a statistic, add an entry to `SCALARS`."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def run(cell: Cell, out: Path, threads: int) -> CellResult:
 
 
 def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
-    """The distances between all pairs of points."""
+    """Expected cost: the distances between all pairs of points."""
     size = space_size(study, cell)
     return Estimate(0.1 + 1.5e-10 * size.n**2 * size.d, size.pairwise_bytes, 4_000)
 

@@ -1,4 +1,4 @@
-"""Point similarity of two spaces of the same examples."""
+"""The study cell that compares two spaces of the same examples point by point (CKA, Procrustes, RSA, neighbours)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def run(cell: Cell, out: Path, threads: int) -> CellResult:
 
 
 def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
-    """The distances between all pairs of points."""
+    """Expected cost: the distances between all pairs of points."""
     size = space_size(study, cell)
     return Estimate(0.1 + 2e-10 * size.n**2 * size.d, size.pairwise_bytes, 4_000)
 

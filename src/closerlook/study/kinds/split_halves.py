@@ -1,4 +1,4 @@
-"""Spatial similarity of parts of train with each other, which may predict that of train and test."""
+"""The study cell that compares parts of the train split with each other, to predict the train–test similarity."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def run(cell: Cell, out: Path, threads: int) -> CellResult:
 
 
 def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
-    """One clustering for each split."""
+    """Expected cost: one clustering for each split."""
     size = space_size(study, cell)
     splits = cell.content["repeats"] + cell.content["folds"]
     return Estimate(0.1 + splits * size.clustering_seconds, size.bytes, 4_000)

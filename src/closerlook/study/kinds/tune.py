@@ -1,4 +1,4 @@
-"""A fine-tuning, with the spaces of its snapshots."""
+"""The study cell that fine-tunes an encoder and stores the spaces of its snapshots."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def run(cell: Cell, out: Path, threads: int) -> CellResult:
     settings, probes = TuningSettings.from_dict(resources["settings"]), load_tasks(cell, resources["probe"])
     result = tune(
         encoder_path(cell),
-        probes[0],  # the task of the fine-tuning is the first of those that are probed
+        probes[0],  # the fine-tuning task is the first measured task
         settings,
         probe=probes,
         out=out / "weights" / cell.key if settings.save_weights else None,
@@ -115,7 +115,7 @@ def run(cell: Cell, out: Path, threads: int) -> CellResult:
 
 
 def tuning_rows(run: TuningResult) -> list[Row]:
-    """The rows of a fine-tuning: how its own head does at each snapshot."""
+    """The rows of a fine-tuning: loss and accuracy of its linear head at each snapshot."""
     return [
         row(f"head_{what}", value, split=split, step=one.step, epoch=one.epoch)
         for one in run.snapshots
