@@ -171,9 +171,9 @@ def test_a_control_task_needs_the_words_of_both_sides(tmp_path: Path, capsys: Ca
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--sizes", "big"), "sizes 'big' arrived; expected grid, or widths such as '32,64;128;linear'"),
-        (("--sizes", ""), "sizes '' arrived; expected grid"),
-        (("--sizes", "0"), "sizes [(0,)] arrived; expected widths of hidden layers"),
+        (("--sizes", "big"), "invalid sizes 'big'; expected grid, or widths such as '32,64;128;linear'"),
+        (("--sizes", ""), "invalid sizes ''; expected grid"),
+        (("--sizes", "0"), "invalid sizes [(0,)]; expected a list of tuples"),
         (("--seeds", 0), "Invalid value for '--seeds'"),
         (("--learning-rate", 0), "learning_rate is 0.0; expected a number above 0"),
         (("--learning-rate", "nan"), "learning_rate is nan; expected a number above 0"),
@@ -201,7 +201,7 @@ def test_sizes_are_written_with_semicolons() -> None:
     assert parse_sizes("grid") == GRID
     assert parse_sizes(" 32,64 ; 128;linear;32,64") == ((32, 64), (128,), ())
     assert parse_sizes("linear;grid") == ((), *GRID)
-    with pytest.raises(InputError, match="sizes '32;' arrived"):
+    with pytest.raises(InputError, match="invalid sizes '32;'"):
         parse_sizes("32;")
 
 

@@ -50,7 +50,9 @@ def test_the_tables_say_the_same(tmp_path: Path, capsys: Capsys) -> None:
     rows = {cells[0]: cells[1:] for line in out.splitlines() if (cells := [c.strip() for c in line.split("│")[1:-1]])}
     assert rows["clusters"] == ["3"]
     assert rows["linearly separable"] == ["no"]
-    assert rows["audit"] == ["no problems; pairs of clusters: 2 separable, 0 in conflict, 1 blocked merges"]
+    assert rows["audit"] == [
+        "no problems; checked 2 separable pairs of clusters, 0 conflicting pairs of points, 1 blocked merges"
+    ]
     assert rows["settings"] == ["tau 1e-06, min points 1, statistic mean"]
     assert "0 (2) and 2 (2)" in out
     assert "b: cluster 1 (1)" in out
@@ -174,7 +176,7 @@ def test_min_points_and_statistic_are_used_and_what_is_left_out_is_listed(tmp_pa
     assert without["label_distances"]["excluded"] == {"b": 1, "c": 1}
     assert without["minimum_distances"] == {"a": None, "b": None, "c": None}
     out, _ = run(capsys, "probe", file, "--min-points", 2)
-    assert "clusters of fewer than 2 points: 1 of b, 1 of c" in out
+    assert "clusters with fewer than 2 points (b: 1, c: 1)" in out
 
 
 def test_distances_may_be_left_out(tmp_path: Path, capsys: Capsys) -> None:
@@ -320,7 +322,7 @@ def test_blocked_merges_show_the_words_of_their_rows(tmp_path: Path, capsys: Cap
     assert (merge["blocking_rows"], merge["blocking_words"]) == ([2], ["shore"])
     out, _ = run(capsys, "probe", file)
     assert "2: shore (1.00)" in out
-    assert "Blocked merges: 1 of 1 pairs of clusters with the same label" in out
+    assert "Blocked merges: clusters with the same label whose union overlaps a cluster of another label" in out
     assert "blocking cluster" in out
     (plain,) = answer(capsys, "probe", saved(tmp_path / "plain.npz", X=LINE, y=LINE_LABELS))["blocked_merges"]
     assert (plain["words"], plain["blocking_words"]) == (None, None)

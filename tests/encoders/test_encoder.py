@@ -329,7 +329,7 @@ def test_a_model_that_is_no_language_model_is_refused(family: Folder, tmp_path: 
 
 
 def test_a_slow_tokenizer_is_refused(family: Folder) -> None:
-    with pytest.raises(InputError, match="a slow tokenizer arrived; expected a fast one"):
+    with pytest.raises(InputError, match="its tokenizer is slow; expected a fast tokenizer"):
         Encoder.wrap(hf.AutoModel.from_pretrained(family("bert")), hf.ByT5Tokenizer(), name="mine")
 
 

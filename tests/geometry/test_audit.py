@@ -147,9 +147,11 @@ def test_audit_reports_a_blocking_cluster_of_the_same_label() -> None:
 def test_audit_refuses_a_clustering_of_different_rows() -> None:
     X, y = SETS["touching_blobs-2d-0"]
     result = of_set("touching_blobs-2d-0")
-    with pytest.raises(InputError, match=r"X and y have 29 rows and 2 labels; expected those that were clustered"):
+    with pytest.raises(
+        InputError, match=r"X and y have 29 rows and 2 labels; expected the X and y that were clustered"
+    ):
         audit(X[:-1], y[:-1], result)
-    with pytest.raises(InputError, match=r"X and y have 30 rows and 2 labels; expected those"):
+    with pytest.raises(InputError, match=r"X and y have 30 rows and 2 labels; expected the X and y"):
         audit(X, y + 1, result)
 
 

@@ -89,7 +89,7 @@ def test_a_row_in_conflict_is_blocked_by_the_identical_row() -> None:
 def test_only_two_clusters_of_one_label_have_a_blocking_cluster(pair: tuple[int, int]) -> None:
     result = cluster([[0.0, 0.0], [2.0, 0.0], [1.0, 0.0]], list("aab"))
     first, second = sorted(pair)
-    text = f"clusters {first} and {second}: expected two different clusters of one label, below 3"
+    text = f"clusters {first} and {second}: expected the numbers \\(0 to 2\\) of two different clusters with"
     with pytest.raises(InputError, match=text):
         result.blocked_merge(*pair)
 

@@ -130,9 +130,9 @@ def test_settings_reach_the_training() -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"sizes": [(0,)]}, "sizes .* arrived; expected widths of hidden layers"),
-        ({"sizes": (32, 64)}, "sizes \\(32, 64\\) arrived"),
-        ({"seeds": 0}, "seeds 0 arrived; expected how many"),
+        ({"sizes": [(0,)]}, "invalid sizes .*; expected a list of tuples of layer widths"),
+        ({"sizes": (32, 64)}, "invalid sizes \\(32, 64\\)"),
+        ({"seeds": 0}, "invalid seeds 0; expected a number of seeds"),
         ({"learning_rate": 0}, "learning_rate is 0; expected a number above 0"),
         ({"held_out": 2}, "held_out is 2; expected a share between 0 and 1"),
         ({"device": "abacus"}, "device 'abacus' is unknown"),

@@ -181,15 +181,15 @@ def test_blocks_end_at_rising_places_and_the_last_at_n(n: int, blocks: list[floa
 
 @pytest.mark.parametrize("blocks", [[], [0.0, 1.0], [0.5, 1.5]])
 def test_unfit_blocks_are_refused(blocks: list[float]) -> None:
-    with pytest.raises(InputError, match="blocks .* arrived; expected shares above 0 and up to 1"):
+    with pytest.raises(InputError, match="invalid blocks .*; expected shares above 0 and up to 1"):
         online_code(([[0.0]], ["a"]), blocks=blocks)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"sizes": (0,)}, "sizes .* arrived; expected widths"),
-        ({"seeds": 0}, "seeds 0 arrived"),
+        ({"sizes": (0,)}, "invalid sizes .*; expected a list of tuples"),
+        ({"seeds": 0}, "invalid seeds 0"),
         ({"device": "abacus"}, "device 'abacus' is unknown"),
         ({"threads": 0}, "threads is 0; expected at least 1"),
     ],

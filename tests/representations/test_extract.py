@@ -383,7 +383,7 @@ def test_layers_may_be_named_in_many_ways(layers: Any, chosen: list[int]) -> Non
         ("2-x", "layers '2-x' requested; expected all, last, or numbers such as 0,2-4"),
         ("", "layers '' requested"),
         ([], "no layer requested; bert-base has layers 0 to 12"),
-        ("4-2", "no layer requested"),
+        ("4-2", "layers '4-2' selects no layer; expected ascending ranges such as 2-4, up to 12"),
         ("0-99999999999", "layer 99999999999 requested"),
         ([0.5], r"layers \[0.5\] requested"),
     ],
@@ -396,8 +396,8 @@ def test_impossible_layers_are_refused(layers: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("unit", "pool", "message"),
     [
-        ("token", "cls", "pool 'cls' requested; a token task takes auto, mean, first, last"),
-        ("sentence", "first", "pool 'first' requested; a sentence task takes auto, cls, mean"),
+        ("token", "cls", "pool 'cls' requested; expected auto, mean, first or last for a token task"),
+        ("sentence", "first", "pool 'first' requested; expected auto, cls or mean for a sentence task"),
         ("token", "max", "pool 'max' requested"),
     ],
 )
@@ -429,7 +429,7 @@ def test_paths_may_be_given_as_paths(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"task": []}, "no task arrived"),
+        ({"task": []}, "no task given"),
         ({"splits": []}, "no split requested; task t has train, test"),
         ({"encoder": Encoder.load(EMBEDDED), "window": 16}, "given with a loaded encoder"),
         ({"encoder": Encoder.load(EMBEDDED), "dtype": "float16"}, "given with a loaded encoder"),
@@ -444,5 +444,7 @@ def test_a_model_without_classification_token_takes_the_mean(tmp_path: Path) -> 
     folder = save_family("gpt2", tmp_path / "gpt2")
     (space,) = extract(str(folder), task("sentence"), layers="last")
     assert space.provenance.pool == "mean"
-    with pytest.raises(InputError, match="pool cls requested; this encoder has no classification token, use mean"):
+    with pytest.raises(
+        InputError, match="pool 'cls' requested; the tokenizer of this encoder adds no classification token: use mean"
+    ):
         extract(str(folder), task("sentence"), pool="cls")

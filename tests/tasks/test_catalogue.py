@@ -143,7 +143,7 @@ def test_another_release_is_refused_with_both_counts(
     made_up: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "rain" / "train.conllu").write_text(RAIN * 3)
-    message = rf"^task rain: train 6 \(expected 4\); {tmp_path / 'rain'} holds a different release than Rain 1\.0$"
+    message = rf"^task rain: train 6 \(expected 4\); {tmp_path / 'rain'} contains a different release than Rain 1\.0$"
     with pytest.raises(InputError, match=message):
         load_catalogue_task("rain", tmp_path)
     monkeypatch.setitem(catalogue.CATALOGUE, "rain", replace(made_up, labels=3, train=None, test=1))

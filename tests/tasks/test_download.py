@@ -166,7 +166,7 @@ def test_a_file_without_digest_is_known_by_its_content(site: Site, tmp_path: Pat
     assert everything_in(folder) == ["rain/train.conllu"]
     (folder / "rain/train.conllu").unlink()
     message = failure(rain(site, BODY.replace(b"NOUN", b"VERB"), digests=(), content=content), folder)
-    assert f"; expected {content['upos']}: the source may have changed; to download by hand" in message
+    assert f", expected {content['upos']}: the source may have changed; to download by hand" in message
     message = failure(rain(site, b"<html>", digests=(), content=content), folder)
     assert "train.conllu, line 1: 1 columns; expected 10" in message
 
@@ -186,7 +186,7 @@ def test_an_alternative_with_the_content_is_kept(site: Site, tmp_path: Path) -> 
 
 def test_a_wrong_digest_is_refused(site: Site, tmp_path: Path) -> None:
     assert failure(rain(site, b"other"), tmp_path) == (
-        f"{site.address}/rain.conllu: {sha256(b'other')} arrived; expected {sha256(BODY)}:"
+        f"{site.address}/rain.conllu: the file has digest {sha256(b'other')}, expected {sha256(BODY)}:"
         " the source may have released a newer file; to download by hand,"
         f" save {site.address}/rain.conllu as {tmp_path / 'rain/train.conllu'}"
     )
@@ -201,7 +201,7 @@ def test_a_failed_download_leaves_an_older_file_as_it_was(site: Site, tmp_path: 
 def test_a_truncated_body_is_refused(site: Site, tmp_path: Path) -> None:
     site.withheld = 7
     message = failure(rain(site, digests=()), tmp_path)
-    assert f"{len(BODY) - 7} bytes arrived; expected {len(BODY)}: the connection broke; to download by hand" in message
+    assert f"received {len(BODY) - 7} bytes, expected {len(BODY)}: the connection broke; to download by hand" in message
     site.chunked = True
     assert "IncompleteRead" in failure(rain(site, digests=()), tmp_path)
 

@@ -50,8 +50,8 @@ def test_tabs_and_words_without_a_label(tmp_path: Path) -> None:
     [
         ("a X\nb\n", {}, "line 2: 'b' has 1 columns; expected 2, with the word in column 0 and its label in column -1"),
         ("a X\n", {"label": "4"}, "line 1: 'a X' has 2 columns; expected 2, .* its label in column 4"),
-        ("a X\n", {"label": "ner"}, "label 'ner' arrived; expected the number of a column, such as 0 or -1"),
-        ("a X\n", {"text": "a"}, "option text is unknown to format conll; it takes label, words"),
+        ("a X\n", {"label": "ner"}, "invalid label 'ner'; expected the number of a column, such as 0 or -1"),
+        ("a X\n", {"text": "a"}, "option text is unknown to format conll; its options are label, words"),
         ("\n\n", {}, "no labelled example found; expected at least one"),
     ],
 )

@@ -107,7 +107,7 @@ def test_features_and_misc_are_read_by_key(tmp_path: Path, label: str, expected:
 
 
 def test_a_key_without_value_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="task a, train, sentence 1: an empty label arrived"):
+    with pytest.raises(InputError, match="task a, train, sentence 1: empty label"):
         read(tmp_path, SENTENCE, label="misc:Seen")
 
 

@@ -123,8 +123,8 @@ def test_data_that_cannot_be_loaded_is_refused(tmp_path: Path) -> None:
 def test_columns_that_are_not_there_are_refused(tmp_path: Path) -> None:
     name = saved(tmp_path, train={"a": ["x"], "b": ["y"]})
     assert refusal(name) == (
-        f"dataset '{name}', no column for the label (label|class|targets|tags|labels);"
-        " found 'a', 'b': name one with label="
+        f"dataset '{name}', no label column (label or class or targets or tags or labels);"
+        " the columns are 'a', 'b': name one with label="
     )
 
 
@@ -133,7 +133,7 @@ def test_a_label_beyond_the_names_is_refused(tmp_path: Path) -> None:
     features = datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["x", "y"])})
     dataset.info.features = features  # what a faulty loading script leaves; `cast` would refuse it
     dataset.save_to_disk(tmp_path / "one")
-    assert refusal(str(tmp_path / "one")).endswith("label 7 arrived; the dataset names labels 0 to 1")
+    assert refusal(str(tmp_path / "one")).endswith("invalid label 7; the dataset names labels 0 to 1")
 
 
 def test_a_dataset_without_labels_is_refused(tmp_path: Path) -> None:

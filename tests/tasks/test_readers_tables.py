@@ -149,112 +149,124 @@ def test_texts_without_a_label_are_counted(tmp_path: Path, caplog: pytest.LogCap
 @pytest.mark.parametrize(
     ("records", "options", "message"),
     [
-        (["{"], {}, "line 1: Expecting property name enclosed in double quotes at column 2; expected JSON"),
-        (["[1]"], {}, r"line 1: \[1\] arrived; expected a JSON object"),
-        (['{"text": "a", "label": NaN}'], {}, "line 1: NaN is no JSON number; expected JSON"),
-        (['{"text": "a", "label": -Infinity}'], {}, "line 1: -Infinity is no JSON number; expected JSON"),
+        (["{"], {}, "line 1: invalid JSON at character 2: Expecting property name enclosed in double quotes"),
+        (["[1]"], {}, r"line 1: invalid record \[1\]; expected a JSON object"),
+        (['{"text": "a", "label": NaN}'], {}, "line 1: NaN is not a JSON number; expected JSON"),
+        (['{"text": "a", "label": -Infinity}'], {}, "line 1: -Infinity is not a JSON number; expected JSON"),
         (
             ['{"text": "a", "label": ' + "9" * 5000 + "}"],
             {},
             r"line 1: Exceeds the limit \(4300 digits\) .*; expected JSON",
         ),
         (["[" * 100_000], {}, r"line 1: '\[+\.\.\.\[+' is nested too deeply; expected JSON"),
-        ([{}], {}, r"line 1: no column for the label \(.*\); found none: name one with label="),
+        ([{}], {}, r"line 1: no label column \(.*\); the columns are none: name one with label="),
         (
             [{"a": 1, "words": ["b"]}],
             {},
-            r"line 1: no column for the label \(targets\|tags\|.*\|class\); found 'a', 'words': name one with label=",
+            r"line 1: no label column \(targets or tags or .* or class\); the columns are 'a', 'words': name one .*",
         ),
         (
             [{"a": 1, "label": "x"}],
             {},
-            r"line 1: no column for the text \(text\|.*\); found 'a', 'label': name one with .*",
+            r"line 1: no text column \(text or .*\); the columns are 'a', 'label': name one with .*",
         ),
-        ([{"text": "a", "tags": ["x"]}], {}, r"line 1: no column for the text \(words\|tokens\); found .* with words="),
+        ([{"text": "a", "tags": ["x"]}], {}, r"line 1: no text column \(words or tokens\); .* with words="),
         (
             [{"words": ["a"], "tags": ["x"]}],
             {"words": "w"},
-            "line 1: no column for 'w'; found 'words', 'tags': .* words=",
+            "line 1: no column 'w'; the columns are 'words', 'tags': set words= to one of them",
         ),
-        ([{"text": "a", "label": "x"}], {"text": "t"}, "line 1: no column for 't'; found 'text', 'label': .* text="),
-        ([{"words": ["a"], "tags": "x"}], {"label": "l"}, "line 1: no column for 'l'; found 'words', 'tags': .*"),
-        ([{"words": ["a"], "tags": ["x"]}], {"label": "l"}, "line 1: no column for 'l'; found 'words', 'tags': .*"),
+        (
+            [{"text": "a", "label": "x"}],
+            {"text": "t"},
+            "line 1: no column 't'; the columns are 'text', 'label': set text= .*",
+        ),
+        (
+            [{"words": ["a"], "tags": "x"}],
+            {"label": "l"},
+            "line 1: no column 'l'; .* 'words', 'tags': set label= to one of them",
+        ),
+        (
+            [{"words": ["a"], "tags": ["x"]}],
+            {"label": "l"},
+            "line 1: label=l names neither a column .* omit it or name a column",
+        ),
         (
             [{"words": ["a"], "tags": []}, {"words": ["a"], "tags": ["x"]}],
             {"label": "l"},
-            "line 2: no column for 'l'; found 'words', 'tags': name one with label=",
+            r"line 2: label=l names neither a column \('words', 'tags'\) nor a key of the targets, .* plain labels; .*",
         ),
         (
             [{"words": ["a"], "targets": [{"token": 0, "role": "x"}]}],
             {},
-            r"line 1: no column for the label \(label\); found 'token', 'role': name one with label=",
+            r"line 1: a target has no key 'label'; its keys are 'token', 'role': name its label with label=",
         ),
         (
             [{"text": "a", "label": "x"}, {"text": "a"}],
             {},
-            "line 2: no column for 'label'; found 'text': expected the same .*",
+            "line 2: no column 'label'; the columns are 'text': all records must have the same columns",
         ),
         (
             [{"text": "a", "label": ["x"]}],
             {"unit": "sentence"},
-            r"line 1: label \['x'\] arrived; expected a string, .*",
+            r"line 1: invalid label \['x'\]; expected a string, .*",
         ),
-        ([{"text": 7, "label": "x"}], {}, "line 1: text 7 arrived; expected a string"),
-        ([{"words": "a b", "tags": ["x"]}], {}, "line 1: words 'a b' arrived; expected a list of words"),
-        ([{"words": ["a", 1], "tags": ["x", "y"]}], {}, r"line 1: words \['a', 1\] arrived; expected a list of words"),
-        ([{"words": ["a"], "tags": "x"}], {"unit": "token"}, "line 1: tags 'x' arrived; expected a list of targets"),
+        ([{"text": 7, "label": "x"}], {}, "line 1: invalid text 7; expected a string"),
+        ([{"words": "a b", "tags": ["x"]}], {}, "line 1: invalid words 'a b'; expected a list of words"),
+        ([{"words": ["a", 1], "tags": ["x", "y"]}], {}, r"line 1: invalid words \['a', 1\]; expected a list of words"),
+        ([{"words": ["a"], "tags": "x"}], {"unit": "token"}, "line 1: invalid tags 'x'; expected a list of targets"),
         (
             [{"words": ["a"], "tags": ["x"]}, {"words": ["a", "b"], "tags": ["x"]}],
             {},
-            "line 2: 2 words but 1 targets arrived; expected one target per word",
+            "line 2: 2 words but 1 labels; expected one label per word",
         ),
         (
             [{"words": ["a"], "tags": [["x"]]}],
             {},
-            r"line 1: label \['x'\] arrived; expected a string, a number or true/false",
+            r"line 1: invalid label \['x'\]; expected a string, a number or true/false",
         ),
         (
             [{"words": ["a"], "tags": ["x"]}],
             {"unit": "span"},
-            r"line 1: unit 'span' requested; expected token or sentence .*",
+            r"line 1: unit 'span' requested; expected token or sentence: .*",
         ),
         (
             [{"words": ["a"], "tags": [{"at": 0}]}],
             {},
-            "line 1: target {'at': 0} arrived; expected keys token, or start .*",
+            "line 1: invalid target {'at': 0}; expected keys token, or start .*",
         ),
         (
             [{"words": ["a"], "tags": [{"token": 0, "label": "x"}, "y"]}],
             {},
-            "line 1: target 'y' arrived among targets of unit token; expected one unit",
+            "line 1: invalid target 'y'; expected a token target, as the first of this record",
         ),
         (
             [{"words": ["a"], "tags": [{"token": 0, "label": "x"}, {"head": 0, "dependent": 0, "label": "x"}]}],
             {},
-            "line 1: target {.*} arrived among targets of unit token; expected one unit",
+            "line 1: invalid target {.*}; expected a token target, as the first of this record",
         ),
         (
             [{"words": ["a"], "tags": ["x"]}, {"words": ["a"], "tags": [{"start": 0, "stop": 1, "label": "x"}]}],
             {},
-            "line 2: a span target arrived after another unit's; expected one unit in all targets",
+            "line 2: span target after token targets; expected targets of one unit in all records",
         ),
         *(
             (
                 [{"words": ["a"], "tags": [{"token": place, "label": "x"}]}],
                 {},
-                "line 1: target .* expected whole numbers .*",
+                "line 1: invalid target .* expected whole numbers .*",
             )
             for place in ("0", 0.0, True, None)
         ),
         (
             [{"text": "a", "label": "x", "part": None}],
             {"split_column": "part"},
-            "line 1: split None arrived; expected a name in column 'part'",
+            "line 1: invalid split None; expected a name in column 'part'",
         ),
         (
             [{"text": "a", "label": "x"}],
             {"split_column": "part"},
-            "line 1: no column for 'part'; found 'text', 'label': name one with split_column=",
+            "line 1: no column 'part'; the columns are 'text', 'label': set split_column= to one of them",
         ),
     ],
 )
@@ -267,12 +279,12 @@ def test_what_cannot_be_read_is_refused_with_its_line(
 
 
 def test_records_without_any_label_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"a\.jsonl: no labelled example found; expected at least one"):
+    with pytest.raises(InputError, match=r"a\.jsonl: no labelled example found; check the options"):
         jsonl(tmp_path, {"text": "a", "label": None})
 
 
 def test_a_place_beyond_the_words_or_int32_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"positions \(9{30},\) arrived; the sentence has words 0 to 0"):
+    with pytest.raises(InputError, match=r"invalid positions \(9{30},\); the sentence has words 0 to 0"):
         jsonl(tmp_path, {"words": ["a"], "targets": [{"token": int("9" * 30), "label": "x"}]})
 
 
@@ -286,17 +298,26 @@ def test_half_a_surrogate_pair_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("text,label\na,x\nb\n", "line 3: 1 cells; the header has 2: expected cells separated by commas, .*"),
-        ("text,label\na,x,y\n", "line 2: 3 cells; the header has 2: expected cells .*"),
-        ("text,text\na,x\n", r"line 1: columns \['text', 'text'\]; expected each name once"),
-        ('text,label\n"a"b,x\n', "line 2: ',' expected after '\"'; expected cells that hold a quote to be quoted, .*"),
-        ('text,label\n"a,x\n', "line 2: unexpected end of data; expected cells that hold a quote to be quoted, .*"),
+        (
+            "text,label\na,x\nb\n",
+            "line 3: 1 fields, but the header has 2; separate fields by commas, .* contains a comma",
+        ),
+        ("text,label\na,x,y\n", "line 2: 3 fields, but the header has 2; .*"),
+        ("text,text\na,x\n", r"line 1: duplicate names in the columns \['text', 'text'\]; expected each name once"),
+        (
+            'text,label\n"a"b,x\n',
+            "line 2: ',' expected after '\"'; enclose a field that contains a quote in quotes, .*",
+        ),
+        ('text,label\n"a,x\n', "line 2: unexpected end of data; enclose a field that contains a quote in quotes, .*"),
         (f"text,label\n{'a' * 140_000},x\n", r"line 2: field larger than field limit \(131072\); .*"),
-        ("words,tags\na b,X\n", "line 2: 2 words but 1 targets arrived; expected one target per word"),
-        ("words,tags\na b,\n", "line 2: 2 words but 0 targets arrived; expected one target per word"),
-        ("words,tags\n['a'],X\n", r"line 2: \"\['a'\]\" is not a JSON list; write one, or words separated by spaces"),
-        ('words,tags\na,"[[1]]"\n', r"line 2: label \[1\] arrived; expected a string, a number or true/false"),
-        ("a,b\n1,2\n", r"line 2: no column for the label \(.*\); found 'a', 'b': name one with label="),
+        ("words,tags\na b,X\n", "line 2: 2 words but 1 labels; expected one label per word"),
+        ("words,tags\na b,\n", "line 2: 2 words but 0 labels; expected one label per word"),
+        (
+            "words,tags\n['a'],X\n",
+            r"line 2: \"\['a'\]\" is not a JSON list; use double quotes, or items separated by spaces",
+        ),
+        ('words,tags\na,"[[1]]"\n', r"line 2: invalid label \[1\]; expected a string, a number or true/false"),
+        ("a,b\n1,2\n", r"line 2: no label column \(.*\); the columns are 'a', 'b': name one with label="),
     ],
 )
 def test_a_malformed_table_is_refused_with_its_line(tmp_path: Path, text: str, message: str) -> None:

@@ -136,20 +136,25 @@ def test_a_split_without_example_is_refused() -> None:
 @pytest.mark.parametrize(
     ("unit", "text", "target", "message"),
     [
-        ("token", "a b", ((0,), "L"), "a token task needs its text split into words; a plain string arrived"),
-        ("token", (), ((0,), "L"), "an empty word or text arrived; expected characters"),
-        ("token", ("a", " "), ((0,), "L"), "an empty word or text arrived; expected characters"),
-        ("sentence", "", ((), "L"), "an empty word or text arrived; expected characters"),
-        ("token", ("\ud800",), ((0,), "L"), r"half a surrogate pair \('\\ud800'\) arrived; expected valid Unicode"),
-        ("token", ("a",), ((0,), ""), "an empty label arrived; expected a name"),
-        ("token", ("a",), ((0,), "\udc00"), r"label '\\udc00' holds half a surrogate pair; expected valid Unicode"),
-        ("token", ("a",), ((0, 0), "L"), r"positions \(0, 0\) arrived; a token takes \(word\)"),
-        ("pair", ("a",), ((0,), "L"), r"positions \(0,\) arrived; a pair takes \(head, dependent\)"),
-        ("token", ("a", "b"), ((2,), "L"), r"positions \(2,\) arrived; the sentence has words 0 to 1"),
-        ("pair", ("a", "b"), ((-1, 0), "L"), r"positions \(-1, 0\) arrived; the sentence has words 0 to 1"),
-        ("span", ("a", "b"), ((0, 3), "L"), r"positions \(0, 3\) arrived; the sentence has words 0 to 1"),
-        ("span", ("a", "b"), ((1, 1), "L"), r"span \(1, 1\) arrived; expected start before stop"),
-        ("token", ("a",), ((2**40,), "L"), r"positions \(1099511627776,\) arrived; the sentence has words 0 to 0"),
+        ("token", "a b", ((0,), "L"), "the text of a token task is a plain string; expected a list of words"),
+        ("token", (), ((0,), "L"), "empty word or text; expected at least one character"),
+        ("token", ("a", " "), ((0,), "L"), "empty word or text; expected at least one character"),
+        ("sentence", "", ((), "L"), "empty word or text; expected at least one character"),
+        (
+            "token",
+            ("\ud800",),
+            ((0,), "L"),
+            r"invalid character '\\ud800', which is half a surrogate pair; expected valid Unicode",
+        ),
+        ("token", ("a",), ((0,), ""), "empty label; expected a name"),
+        ("token", ("a",), ((0,), "\udc00"), r"label '\\udc00' contains half a surrogate pair; expected valid Unicode"),
+        ("token", ("a",), ((0, 0), "L"), r"invalid positions \(0, 0\); expected \(word\) for a token"),
+        ("pair", ("a",), ((0,), "L"), r"invalid positions \(0,\); expected \(head, dependent\) for a pair"),
+        ("token", ("a", "b"), ((2,), "L"), r"invalid positions \(2,\); the sentence has words 0 to 1"),
+        ("pair", ("a", "b"), ((-1, 0), "L"), r"invalid positions \(-1, 0\); the sentence has words 0 to 1"),
+        ("span", ("a", "b"), ((0, 3), "L"), r"invalid positions \(0, 3\); the sentence has words 0 to 1"),
+        ("span", ("a", "b"), ((1, 1), "L"), r"invalid span \(1, 1\); expected start before stop"),
+        ("token", ("a",), ((2**40,), "L"), r"invalid positions \(1099511627776,\); the sentence has words 0 to 0"),
     ],
 )
 def test_what_cannot_be_used_is_refused_with_its_sentence(
@@ -161,7 +166,7 @@ def test_what_cannot_be_used_is_refused_with_its_sentence(
 
 
 def test_an_empty_label_is_refused_after_good_ones() -> None:
-    with pytest.raises(InputError, match="task weather, train, sentence 2: an empty label arrived"):
+    with pytest.raises(InputError, match="task weather, train, sentence 2: empty label"):
         weather(train=[RAIN, (("so",), [((0,), "")])])
 
 
@@ -172,5 +177,5 @@ def test_a_task_prints_in_one_short_line() -> None:
 
 @pytest.mark.parametrize("split", ["", " ", "..", "../evil", "a/b", "a\\b", "a\0"])
 def test_a_split_name_that_is_no_plain_word_is_refused(split: str) -> None:
-    with pytest.raises(InputError, match="task t: split name .* arrived; expected a plain word"):
+    with pytest.raises(InputError, match="task t: invalid split name .*; expected a plain word"):
         Task.build("t", "token", {split: [RAIN]})

@@ -369,7 +369,7 @@ def test_lora_without_peft_names_the_install_command(monkeypatch: pytest.MonkeyP
         ({"splits": ["dev"]}, "split 'dev' requested; task small-token has train, test"),
         ({"splits": []}, "no split requested"),
         ({"layers": 3}, "layer 3 requested; bert-tiny has layers 0 to 2"),
-        ({"pool": "cls"}, "pool 'cls' requested; a token task takes auto, mean, first, last"),
+        ({"pool": "cls"}, "pool 'cls' requested; expected auto, mean, first or last for a token task"),
         ({"learning_rate": 0}, "learning_rate is 0; expected a number above 0"),
         ({"learning_rate": float("nan")}, "learning_rate is nan; expected a number above 0"),
         ({"epochs": -1}, "epochs is -1; expected a number above 0"),

@@ -142,7 +142,7 @@ def parse_sizes(text: str) -> tuple[Sizes, ...]:
         for part in (part.strip() for part in text.split(";")):
             parsed += GRID if part == "grid" else [() if part == "linear" else tuple(map(int, part.split(",")))]
     except ValueError:
-        raise InputError(f"sizes {text!r} arrived; expected grid, or widths such as '32,64;128;linear'") from None
+        raise InputError(f"invalid sizes {text!r}; expected grid, or widths such as '32,64;128;linear'") from None
     return check_sizes(parsed)
 
 

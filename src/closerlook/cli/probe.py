@@ -1,4 +1,4 @@
-"""`closerlook probe`: run DirectProbe on any labelled vectors, with a proof for every verdict."""
+"""`closerlook probe`: run DirectProbe on labelled vectors; with `--audit`, verify the clusters."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 
 EXAMPLE = "Example: closerlook probe train.npz --test test.npz --json"
 SHOWN_PAIRS = 10
+"""The maximum number of blocked merges in the output, and of clusters of each label that are considered for them."""
+
 SHOWN_ROWS = 3
+"""The maximum number of points listed for each side of a blocked merge."""
 
 
 def probe(
@@ -47,12 +50,16 @@ def probe(
         bool, Option("--distances/--no-distances", help="Measure the distances between labels.")
     ] = True,
     audit: Annotated[
-        bool, Option("--audit", help="Prove the result again for every pair of clusters; exit code 1 if a proof fails.")
+        bool,
+        Option("--audit", help="Verify the clusters independently, pair by pair; exit code 1 if a check fails."),
     ] = False,
     threads: Threads = None,
     as_json: Annotated[bool, Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
-    """Find the DirectProbe clusters of labelled vectors, their distances, and their predictions for test points."""
+    """Cluster labelled vectors with DirectProbe, measure distances between labels, classify test points.
+
+    A test point gets the label of the nearest cluster.
+    """
     from closerlook.cli.console import note, print_json
 
     settings = Settings(tau, min_points, statistic, threads)
@@ -65,12 +72,19 @@ def probe(
     note(f"done in {sum(result.seconds.values()):.1f} s")
     if result.audit is not None and not result.audit.clean:
         problems = result.audit.problems
-        raise WorkError(f"the audit found {len(problems)} problems, the first: {problems[0]}; please report it")
+        raise WorkError(
+            f"the audit found {len(problems)} problem{'s' * (len(problems) > 1)}, the first: {problems[0]}; this is "
+            "a bug of closerlook: please open an issue"
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """Counts of test points: all, those predicted correctly, and those of the most frequent training label."""
+    """The predictions for the test points of the file `title`, as counts.
+
+    n: all test points. correct: test points whose label was predicted. majority: test points with the most frequent
+    label of training, `majority_label`. unseen: for each label that training does not have, its test points.
+    """
 
     title: str
     n: int
@@ -112,7 +126,7 @@ def _measure(
     prediction = None if test_points is None else _predict(points, test_points, clustering, settings, seconds)
     proof = None
     if prove:
-        with stage("audit", "of every pair of clusters, each with its own proof", seconds) as show:
+        with stage("audit", "of every pair of clusters", seconds) as show:
             proof = audit(points.X, points.y, clustering, threads=settings.threads, progress=show)
     return ProbeOutcome(points, settings, clustering, between, extents, prediction, proof, seconds)
 
@@ -146,26 +160,35 @@ def _print(result: ProbeOutcome) -> None:
     print_table(result.points.title, ["", ""], _summary(result))
     columns = ["label", "points", "clusters"]
     if result.distances is not None:
-        columns += ["nearest label", "distance", "in RMS radii", "mean within", "maximum within"]
+        columns += [
+            "nearest label",
+            "distance",
+            "in RMS radii",
+            "mean distance in clusters",
+            "largest distance in a cluster",
+        ]
     rows = [[_shown(value) for value in row.values()] for row in _labels(result)]
     print_table("Labels", columns, rows, numbers=[name for name in columns if name not in ("label", "nearest label")])
     merges = _blocked_merges(result)
     if merges:
         pairs = sum(1 for _ in result.clustering.blocked_pairs())
-        title = f"Blocked merges: {len(merges)} of {pairs:,} pairs of clusters with the same label, largest first"
-        point = "point" if result.points.words is None else "point: word"
+        title = (
+            f"Blocked merges: clusters with the same label whose union overlaps a cluster of another label "
+            f"({len(merges)} of {pairs:,} pairs, largest clusters first)"
+        )
+        names = "points" if result.points.words is None else "points: words"
         columns = [
             "label",
-            "clusters (points)",
-            "blocking cluster",
-            f"{point} of the union (weight)",
-            f"{point} of the blocking cluster (weight)",
+            "clusters (size)",
+            "blocking cluster (size)",
+            f"{names} of the two clusters (weight)",
+            f"{names} of the blocking cluster (weight)",
         ]
-        print_table(title, columns, [_merge_row(merge) for merge in merges])
+        print_table(title, columns, [_table_cells(merge) for merge in merges])
 
 
 def _summary(result: ProbeOutcome) -> list[tuple[str, str]]:
-    """Rows of the first table: name and value."""
+    """The rows of the first table: name and value."""
     clustering, settings = result.clustering, result.settings
     rows = [
         ("points", f"{len(result.points.X):,} × {result.points.X.shape[1]}"),
@@ -173,7 +196,7 @@ def _summary(result: ProbeOutcome) -> list[tuple[str, str]]:
         ("labels", f"{clustering.n_labels}"),
         ("linearly separable", "yes: one cluster for each label" if clustering.is_separable else "no"),
         ("conflicts", f"{len(clustering.conflicts):,} points with the same vector as a point of another label"),
-        ("undecided", f"{clustering.n_undecided:,} pairs of clusters"),
+        ("undecided", f"{clustering.n_undecided:,} merges refused without a proof"),
     ]
     if result.prediction is not None:
         test = result.prediction
@@ -183,20 +206,21 @@ def _summary(result: ProbeOutcome) -> list[tuple[str, str]]:
     if result.audit is not None:
         audit = result.audit
         state = "no problems" if audit.clean else f"{len(audit.problems)} PROBLEMS"
-        counts = f"{audit.separable:,} separable, {audit.conflicting:,} in conflict, {audit.blocked:,} blocked merges"
-        rows.append(("audit", f"{state}; pairs of clusters: {counts}"))
+        points = f"{audit.conflicting:,} conflicting pairs of points"
+        counts = f"{audit.separable:,} separable pairs of clusters, {points}, {audit.blocked:,} blocked merges"
+        rows.append(("audit", f"{state}; checked {counts}"))
     rows.append(("RMS radius", f"{clustering.radius:.6g}"))
     options = f"tau {clustering.tau:g}, min points {settings.min_points}, statistic {settings.statistic}"
     rows.append(("settings", options))
     if result.distances is not None and result.distances.excluded:
-        listed = ", ".join(f"{count} of {label}" for label, count in result.distances.excluded.items())
-        rows.append(("excluded", f"clusters of fewer than {settings.min_points} points: {listed}"))
+        listed = ", ".join(f"{label}: {count}" for label, count in result.distances.excluded.items())
+        rows.append(("excluded from distances", f"clusters with fewer than {settings.min_points} points ({listed})"))
     rows.append(("seconds", ", ".join(f"{name} {value:.2f}" for name, value in result.seconds.items())))
     return rows
 
 
 def _labels(result: ProbeOutcome) -> list[dict[str, object]]:
-    """A row for each label: its points and clusters, its nearest label, and distances within its clusters."""
+    """A row for each label: its points and clusters (counts), its nearest label, distances within its clusters."""
     clustering, sizes, codes = result.clustering, result.clustering.sizes, result.clustering.cluster_codes
     nearest = result.distances.nearest() if result.distances is not None else []
     rows: list[dict[str, object]] = []
@@ -218,8 +242,12 @@ def _labels(result: ProbeOutcome) -> list[dict[str, object]]:
     return rows
 
 
-class MergeRow(TypedDict):
-    """A blocked merge as plain values. Rows are sorted by falling weight; their words are None if unknown."""
+class BlockedMergeDict(TypedDict):
+    """A blocked merge as plain values, for JSON and for the table.
+
+    rows, blocking_rows: the indices of points of the two clusters and of the blocking cluster, by descending weight.
+    words, blocking_words: their words; None if unknown.
+    """
 
     label: str
     clusters: list[int]
@@ -237,7 +265,7 @@ class MergeRow(TypedDict):
 
 
 def _largest_blocked_merges(clustering: Clustering) -> list[BlockedMerge]:
-    """The blocked merges of the largest pairs of clusters; the smaller cluster of a pair decides."""
+    """The blocked merges between the largest clusters; pairs are sorted by the size of their smaller cluster."""
     sizes = clustering.sizes.tolist()
     pairs: list[tuple[int, int]] = []
     for code in range(clustering.n_labels):
@@ -252,12 +280,12 @@ def _largest_blocked_merges(clustering: Clustering) -> list[BlockedMerge]:
     return [clustering.blocked_merge(*pair) for pair in heapq.nsmallest(SHOWN_PAIRS, pairs, key=order)]
 
 
-def _blocked_merges(result: ProbeOutcome) -> list[MergeRow]:
+def _blocked_merges(result: ProbeOutcome) -> list[BlockedMergeDict]:
     clustering, words = result.clustering, result.points.words
-    return [_as_row(clustering, merge, words) for merge in _largest_blocked_merges(clustering)]
+    return [_merge_dict(clustering, merge, words) for merge in _largest_blocked_merges(clustering)]
 
 
-def _as_row(clustering: Clustering, merge: BlockedMerge, words: Sequence[str] | None) -> MergeRow:
+def _merge_dict(clustering: Clustering, merge: BlockedMerge, words: Sequence[str] | None) -> BlockedMergeDict:
     sizes, labels = clustering.sizes, clustering.cluster_labels
     clusters = [merge.first, merge.second]
     order, blocking_order = (
@@ -322,8 +350,8 @@ def _as_dict(result: ProbeOutcome) -> dict[str, object]:
     }
 
 
-def _merge_row(merge: MergeRow) -> list[str]:
-    """The cells of a blocked merge in the printed table."""
+def _table_cells(merge: BlockedMergeDict) -> list[str]:
+    """The row of a blocked merge in the printed table."""
     pair = " and ".join(f"{number} ({size:,})" for number, size in zip(merge["clusters"], merge["sizes"], strict=True))
     blocking = f"{merge['blocking_label']}: cluster {merge['blocking_cluster']} ({merge['blocking_size']:,})"
     if not merge["decided"]:
@@ -338,7 +366,7 @@ def _merge_row(merge: MergeRow) -> list[str]:
 
 
 def _weighted(rows: list[int], weights: list[float], words: list[str] | None) -> str:
-    """The rows with the largest weights: '12: bank (0.53), 88: river (0.31), 4: bank (0.10), 7 more'."""
+    """The points with the largest weights: '12: bank (0.53), 88: river (0.31), 4: bank (0.10), 7 more'."""
     names = [str(row) for row in rows] if words is None else [f"{row}: {words[at]}" for at, row in enumerate(rows)]
     shown = [f"{name} ({weight:.2f})" for name, weight in zip(names[:SHOWN_ROWS], weights[:SHOWN_ROWS], strict=True)]
     return ", ".join(shown + [f"{len(rows) - SHOWN_ROWS} more"] * (len(rows) > SHOWN_ROWS))

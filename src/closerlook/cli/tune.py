@@ -188,7 +188,7 @@ def _trainer_argument(text: str) -> tuple[str, object]:
     """Name and value of NAME=VALUE; the value is read as JSON (numbers, true, lists) if it is JSON, else as text."""
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
-        raise InputError(f"--trainer {text!r} arrived; expected NAME=VALUE, such as bf16=true")
+        raise InputError(f"invalid --trainer {text!r}; expected NAME=VALUE, such as bf16=true")
     try:
         return name, json.loads(value)
     except ValueError:

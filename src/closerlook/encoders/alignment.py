@@ -32,9 +32,11 @@ class Alignment:
 
     windows: the token ids of each model input, with special tokens; a text longer than the window has several.
     window_text: (windows,) the number of the text that each window belongs to.
-    cls: (windows,) the column of the classification token, -1 if there is none.
-    token_window, token_column: (tokens,) the window and the column of each subword.
-    text_tokens, text_words: (texts + 1,) the first subword and the first word of each text.
+    cls: (windows,) the column of the classification token, -1 if there is none. A column is an index within a window.
+    token_window, token_column: (subwords,) the window and the column of each subword of the texts. Special tokens are
+    excluded, and each subword is listed once, even where windows overlap.
+    text_tokens, text_words: (texts + 1,) the first subword and the first word of each text. The last entry is the
+    total, so text i has the words text_words[i]:text_words[i + 1].
     word_first, word_stop: (words,) the range of subwords of each word; empty if the tokenizer gives it no subword.
     """
 
@@ -51,7 +53,10 @@ class Alignment:
 
 @dataclass(frozen=True)
 class Pooling:
-    """How to pool n vectors: the hidden state at (window, column), times `weight`, is added to vector number `slot`."""
+    """How to compute n pooled vectors from hidden states.
+
+    Vector number `slot` is the sum of the hidden states at its (window, column) entries, each times its `weight`.
+    """
 
     n: int
     window: Ints
@@ -63,9 +68,10 @@ class Pooling:
 def align(tokenizer: PreTrainedTokenizerFast, texts: Sequence[Text], window: int) -> Alignment:
     """Tokenize the texts and find the subwords of each word.
 
-    A text longer than the window is split into windows that share a quarter of their length, and each subword is taken
-    from the window in which it is farthest from an edge. A word for which the tokenizer gives no subword (control
-    characters, for example) is replaced by the unknown token; if there is none, its range of subwords stays empty.
+    A text longer than the window is split into overlapping windows: neighbouring windows share a quarter of their
+    length. Each subword is taken from the window in which it is farthest from an edge. A word for which the tokenizer
+    gives no subword (control characters, for example) is replaced by the unknown token. If the tokenizer has none, the
+    word's range of subwords stays empty.
     """
     words = [(text,) if isinstance(text, str) else text for text in texts]
     alignment = _align(tokenizer, words, window)
@@ -94,9 +100,9 @@ def _align(tokenizer: PreTrainedTokenizerFast, words: Sequence[tuple[str, ...]],
     characters = chain.from_iterable(chain.from_iterable(part.offsets for part in parts))
     offsets = np.fromiter(characters, dtype=np.int64).reshape(-1, 2)[own]
     offsets += first_character[window_text[row[own]], None]
-    word_start, word_stop, text_words = _word_characters(words)
-    word_first = np.searchsorted(offsets[:, 1], word_start, side="right")
-    word_last = np.searchsorted(offsets[:, 0], word_stop, side="left")
+    char_start, char_stop, text_words = _word_characters(words)
+    subword_first = np.searchsorted(offsets[:, 1], char_start, side="right")
+    subword_stop = np.searchsorted(offsets[:, 0], char_stop, side="left")
     ids = np.fromiter(chain.from_iterable(windows), dtype=np.int64)
     return Alignment(
         windows=windows,
@@ -106,8 +112,8 @@ def _align(tokenizer: PreTrainedTokenizerFast, words: Sequence[tuple[str, ...]],
         token_column=column[own],
         text_tokens=np.searchsorted(window_text[row[own]], np.arange(len(words) + 1)),
         text_words=text_words,
-        word_first=_skip_space_mark(tokenizer.backend_tokenizer, ids[own], word_first, word_last),
-        word_stop=word_last,
+        word_first=_skip_space_mark(tokenizer.backend_tokenizer, ids[own], subword_first, subword_stop),
+        word_stop=subword_stop,
     )
 
 
@@ -122,8 +128,9 @@ class _Window(NamedTuple):
 def _encode(
     backend: Tokenizer, words: Sequence[tuple[str, ...]], capacity: int, step: int
 ) -> tuple[list[_Window], Ints]:
-    """The windows of all texts, and the number of the text that each belongs to."""
-    backend.no_truncation()  # when some releases of tokenizers truncate, they lose all windows but the second
+    """The windows of all texts, and for each window the number of its text."""
+    # Windows are cut below: some releases of `tokenizers` return only the second window of a truncated text.
+    backend.no_truncation()
     backend.no_padding()
     encodings = backend.encode_batch([" ".join(text) for text in words])
     windows = [_split_windows(encoding, capacity, step) for encoding in encodings]
@@ -171,7 +178,10 @@ def _most_context(row: Ints, window_text: Ints, step: int) -> Ints:
 
 
 def _word_characters(words: Sequence[tuple[str, ...]]) -> tuple[Ints, Ints, Ints]:
-    """The first and the stop character of each word, counted over all texts, and the first word of each text."""
+    """The start and the (exclusive) end offset of each word, and the first word of each text.
+
+    Offsets are counted in characters, over all texts one after the other.
+    """
     text_words = np.cumsum([0, *(len(text) for text in words)])
     lengths = np.fromiter(map(len, chain.from_iterable(words)), dtype=np.int64, count=text_words[-1])
     stop = np.cumsum(lengths + 1) - 1  # one space after each word, also after the last of a text
@@ -179,7 +189,10 @@ def _word_characters(words: Sequence[tuple[str, ...]]) -> tuple[Ints, Ints, Ints
 
 
 def _skip_space_mark(backend: Tokenizer, ids: Ints, first: Ints, stop: Ints) -> Ints:
-    """The first subword of each word, skipping a separate space mark, which some tokenizers put before a text."""
+    """The first subword of each word, without a subword that is only a space marker ("▁" or "Ġ").
+
+    A space marker is kept if the word has no other subword.
+    """
     marks = [id_ for mark in ("▁", "Ġ") if (id_ := backend.token_to_id(mark)) is not None]
     several = np.flatnonzero(stop - first > 1)
     starts = first.copy()
@@ -189,7 +202,7 @@ def _skip_space_mark(backend: Tokenizer, ids: Ints, first: Ints, stop: Ints) -> 
 
 def _cls_columns(is_cls: NDArray[np.bool_], row: Ints, column: Ints, windows: int) -> Ints:
     columns = np.full(windows, -1, dtype=np.int64)
-    tokens = np.flatnonzero(is_cls)[::-1]  # reversed: the first of a window is written last and remains
+    tokens = np.flatnonzero(is_cls)[::-1]  # reversed, so that the first of each window is written last
     columns[row[tokens]] = column[tokens]
     return columns
 
@@ -198,34 +211,37 @@ def range_pooling(alignment: Alignment, first: Ints, stop: Ints, pool: Pool) -> 
     """How to pool the subwords of each range [first, stop) into one vector; no range may be empty."""
     first = stop - 1 if pool == "last" else first
     stop = first + 1 if pool == "first" else stop
-    slot, token, weight = _members(first, stop)
+    slot, token, weight = _in_ranges(first, stop)
     return Pooling(len(first), alignment.token_window[token], alignment.token_column[token], slot, weight)
 
 
 def cls_pooling(alignment: Alignment, texts: Ints) -> Pooling:
-    """How to get the classification vector of each text; it is the mean over the windows of a long text."""
+    """How to pool the classification vector of each text; for a long text, it is the mean over its windows."""
     first, stop = (np.searchsorted(alignment.window_text, texts, side=side) for side in ("left", "right"))
-    slot, window, weight = _members(first, stop)
+    slot, window, weight = _in_ranges(first, stop)
     return Pooling(len(first), window, alignment.cls[window], slot, weight)
 
 
-def _members(first: Ints, stop: Ints) -> tuple[Ints, Ints, NDArray[np.float32]]:
-    """For all members of all ranges [first, stop): the number of the range, the member, and its weight in the mean."""
+def _in_ranges(first: Ints, stop: Ints) -> tuple[Ints, Ints, NDArray[np.float32]]:
+    """For every integer in the ranges [first, stop): the index of its range, the integer, and 1 / range length."""
     counts = stop - first
     number = np.repeat(np.arange(len(counts)), counts)
-    member = np.arange(len(number)) - np.repeat(np.cumsum(counts) - counts, counts) + first[number]
-    return number, member, (1.0 / counts).astype(np.float32)[number]
+    integer = np.arange(len(number)) - np.repeat(np.cumsum(counts) - counts, counts) + first[number]
+    return number, integer, (1.0 / counts).astype(np.float32)[number]
 
 
 def pool(states: Sequence[torch.Tensor], pooling: Pooling) -> list[torch.Tensor]:
-    """(n, d) pooled vectors in float32, for each of several hidden states (windows, length, d); differentiable."""
+    """The pooled vectors (n, d) of each layer, in float32; differentiable.
+
+    states: the hidden states of several layers, each (windows, length, d).
+    """
     device, length = states[0].device, states[0].shape[1]
     order = np.argsort(pooling.slot, kind="stable")
     row = torch.from_numpy((pooling.window * length + pooling.column)[order]).to(device)
     slot = torch.from_numpy(pooling.slot[order]).to(device)
     weight = torch.from_numpy(pooling.weight[order]).to(device)
     first = torch.from_numpy(np.searchsorted(pooling.slot[order], np.arange(pooling.n))).to(device)
-    if device.type == "mps":  # no embedding_bag before torch 2.10
+    if device.type == "mps":  # embedding_bag is missing on MPS before torch 2.10
         return [add_rows(hidden.flatten(0, 1).float(), row, slot, weight, pooling.n) for hidden in states]
     return [
         embedding_bag(row, hidden.flatten(0, 1).float(), first, mode="sum", per_sample_weights=weight)

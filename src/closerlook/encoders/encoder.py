@@ -98,7 +98,7 @@ class Encoder:
         model = getattr(model, "base_model", model)
         if not getattr(tokenizer, "is_fast", False):
             raise InputError(
-                f"encoder {name}: a slow tokenizer arrived; expected a fast one, which gives positions of subwords"
+                f"encoder {name}: its tokenizer is slow; expected a fast tokenizer, which gives subword positions"
             )
         tokenizer = copy.deepcopy(tokenizer)
         info = examine(name, model, tokenizer, window)

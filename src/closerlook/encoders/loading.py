@@ -173,9 +173,9 @@ def short_errors(name: str, part: str) -> Iterator[None]:
     except CloserLookError:
         raise
     except MemoryError:
-        raise WorkError(f"encoder {name} does not fit into memory; choose a smaller one or another --dtype") from None
+        raise WorkError(f"encoder {name} does not fit into memory; choose a smaller encoder or another dtype") from None
     except torch.OutOfMemoryError:
-        raise WorkError(f"encoder {name} does not fit into the device's memory; try --device cpu") from None
+        raise WorkError(f"encoder {name} does not fit into the device's memory; try device cpu") from None
     except (
         OSError,
         ValueError,

@@ -1,4 +1,7 @@
-"""Prepare points for the merging engine: sort by label, keep each position once, set conflicting rows aside."""
+"""Prepare points for the greedy merging: sort by label, keep each position once, set conflicting rows aside.
+
+Rows conflict if they are identical but have different labels.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,18 @@ NEIGHBOURS, SMALL = 16, 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Arrangement:
-    """Points in the frame: first those that may merge, sorted by label, then the frozen positions of rows in conflict.
+    """Points in the frame: first the points that may merge, sorted by label, then the frozen positions.
 
-    Z: (n + frozen, d), each position once for each label. starts: where each label begins. rows: the row of X behind
-    each row of Z. item: the row of Z for each row of X. mass: how many rows of X a row of Z represents. conflicts: rows
-    of X that are identical to a row of another label. twin: for each row in conflict, and each other row that cannot
-    merge, a row of another label at its position; -1 for all other rows. blocking: the label of each frozen position;
-    -1 if it has several labels.
+    A frozen position is the position of rows that never merge, because a row of another label is at the same position,
+    up to the tolerance.
+
+    Z: (n + frozen, d), each position once for each label. n: the number of points that may merge.
+    codes: the label number of each row of X. labels: the number of labels. starts: where each label begins in Z.
+    rows: for each row of Z, the corresponding row of X. item: for each row of X, the corresponding row of Z.
+    mass: how many rows of X each row of Z represents. conflicts: rows of X identical to a row of another label.
+    twin: for each row of X that never merges, a row of another label at its position; -1 for all other rows.
+    blocking: the label of each frozen position; -1 if it has several labels. tau, slack: the tolerance, and a bound on
+    the rounding error of a projection, both in the unit of the frame.
     """
 
     Z: Floats
@@ -39,7 +47,7 @@ class Arrangement:
 
 
 def arrange(Z: Floats, place: Integers, codes: Integers, labels: int, tau: float) -> Arrangement:
-    """Sort points for the merging engine.
+    """Sort points for the greedy merging.
 
     Z: (n, d) in a frame. place: the position number of each row, from `same_rows`. codes: label numbers below `labels`.
     """
@@ -80,13 +88,13 @@ def same_rows(points: Floats) -> Integers:
         mixed = bits[:, column] * factors[column]
         hashes = (hashes ^ (mixed ^ (mixed >> np.uint64(29)))) * np.uint64(0x9E3779B97F4A7C15)
     _, first, place = np.unique(hashes, return_index=True, return_inverse=True)
-    if not (points[first[place]] == points).all():  # two rows with one hash: compare the rows themselves
+    if not (points[first[place]] == points).all():  # two different rows have the same hash: compare the rows themselves
         place = np.unique(points + 0.0, axis=0, return_inverse=True)[1]
     return place.reshape(-1).astype(np.int64)
 
 
 def _twins(codes: Integers, place: Integers) -> Integers:
-    """For each row in conflict a row of another label at the same position; -1 for all others."""
+    """For each conflicting row, a row of another label at the same position; -1 for all other rows."""
     backwards = np.arange(len(place))[::-1]
     first = np.full(len(place), -1, np.int64)  # by place: its first row
     first[place[backwards]] = backwards
@@ -99,7 +107,7 @@ def _twins(codes: Integers, place: Integers) -> Integers:
 def _add_near_twins(twin: Integers, Z: Floats, codes: Integers, place: Integers, tau: float) -> None:
     """Also give a twin to rows within tau of a row of another label: two such points already overlap.
 
-    Points that near are neighbours along any line. The merging engine would itself refuse every merge of such a row,
+    Points that near are neighbours along any line. The greedy merging would itself refuse every merge of such a row,
     with one exception: identical rows reach it as a single point. For these no twin is missed. For other rows one can
     be missed only if tau is large.
     """

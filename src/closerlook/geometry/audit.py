@@ -1,4 +1,4 @@
-"""Prove a finished clustering again from scratch: one certificate for each pair, checked in plain numpy."""
+"""Verify a finished clustering from scratch: one certificate for each pair of clusters, checked in plain numpy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAIRS = 64
 
 @dataclass(frozen=True)
 class Audit:
-    """The result of proving a clustering again.
+    """The result of the verification of a clustering.
 
     separable: pairs of clusters of different labels that were proved separable. conflicting: pairs of single rows of
     different labels that are identical or within tau of each other. blocked: pairs of clusters of one label whose merge
@@ -46,7 +46,7 @@ def audit(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Audit:
-    """Prove a clustering of X, y again: one label per cluster, disjoint hulls, a blocking cluster for each pair.
+    """Verify a clustering of X, y: one label per cluster, disjoint hulls, a blocking cluster for each blocked merge.
 
     >>> from closerlook.geometry import cluster
     >>> X, y = [[0.0], [1.0], [2.0], [3.0]], ["a", "b", "a", "b"]
@@ -57,7 +57,7 @@ def audit(
     labels, codes = as_labels(y, len(points))
     if len(points) != len(clustering.assignments) or labels != clustering.labels:
         raise InputError(
-            f"X and y have {len(points)} rows and {len(labels)} labels; expected those that were clustered"
+            f"X and y have {len(points)} rows and {len(labels)} labels; expected the X and y that were clustered"
         )
     inspector = _Inspector(points, clustering, kernels.count_threads(threads))
     impure = np.flatnonzero(codes != clustering.cluster_codes[clustering.assignments])
@@ -83,7 +83,7 @@ class _Inspector:
         self.problems: list[str] = []
 
     def inspect_separable(self, progress: Progress | None) -> None:
-        """Every two clusters of different labels: separable, or single rows in conflict."""
+        """Check that each pair of clusters of different labels is separable, or is a pair of conflicting rows."""
         codes = self.clustering.cluster_codes
         single = self.clustering.sizes == 1
         large, alone = np.flatnonzero(~single), np.flatnonzero(single)
@@ -126,7 +126,7 @@ class _Inspector:
                 ]
 
     def inspect_blocked(self, progress: Progress | None) -> None:
-        """Every two clusters of one label: their union overlaps the blocking cluster."""
+        """Check that the union of each pair of clusters of one label overlaps the blocking cluster."""
         pairs, k = list(self.clustering.blocked_pairs()), self.clustering.n_clusters
         waiting: list[BlockedMerge] = []
         for at, pair in enumerate(pairs):
@@ -155,7 +155,7 @@ class _Inspector:
         return bool(own and theirs and distance <= self.tolerance * (1 - 1e-9))
 
     def _overlap(self, merges: list[BlockedMerge]) -> None:
-        """Prove that the union of each two clusters overlaps the cluster that blocks it."""
+        """Prove for each blocked merge that the union of the two clusters overlaps the blocking cluster."""
         groups: list[Integers] = []
         for blocked in merges:
             union = np.sort(np.concatenate([self.members[blocked.first], self.members[blocked.second]]))

@@ -1,6 +1,8 @@
-"""DirectProbe's clusters, exactly as the method defines them, with the reason for every blocked merge.
+"""DirectProbe's clusters (Zhou & Srikumar, 2021), and for every blocked merge the cluster that blocks it.
 
-`cluster` follows the method: find conflicts, test whole labels, then merge greedily within the remaining labels.
+Clusters of one label are merged unless the convex hull of the result would overlap a cluster of another label. Such a
+merge is blocked. `cluster` works in three steps: find conflicts (identical rows with different labels), test for each
+label whether it is separable from all other labels, and merge greedily within the labels that are not.
 """
 
 from __future__ import annotations
@@ -20,24 +22,28 @@ from closerlook.geometry.hulls import TAU, check_tau
 from closerlook.geometry.kernels import Progress
 
 TIE = 1e-10
-"""Means whose distances differ by less than this many RMS radii count as equally close: rounding explains it."""
+"""Two distances between means are a tie if they differ by less than this, in RMS radii: rounding can cause that."""
 
 Merged = tuple[kernels.Merging, Integers]
-"""The result of the greedy merging, and the row of the arrangement behind each of its points."""
+"""The result of the greedy merging, and for each of its points the corresponding row of `Arrangement.Z`."""
 
 
 Overlaps = tuple[list[list[int]], list[list[int]]]
-"""For each label, the labels and the frozen positions that its hull overlaps."""
+"""For each label: the labels, and the frozen positions, that its hull overlaps or could not be separated from.
+
+A frozen position is the position of rows that never merge, because a row of another label is at the same position.
+"""
 
 
 @dataclass(frozen=True)
 class BlockedMerge:
     """Why two clusters of one label were not merged: the hull of their union overlaps a cluster of another label.
 
-    first, second: cluster numbers; blocking: the number of the blocking cluster. rows and weights: a point of the
-    union's hull. blocking_rows and blocking_weights: the same point, within the tolerance, of the blocking cluster's
-    hull. All four are empty if `decided` is False: the solver stalled before it proved the union separable from the
-    blocking cluster or overlapping with it, so the merge was refused.
+    first, second: the numbers of the two clusters. blocking: the number of the blocking cluster. rows, weights: a
+    convex combination of points of the two clusters. blocking_rows, blocking_weights: a convex combination of points of
+    the blocking cluster that is the same point, up to the tolerance. Together they prove the overlap.
+    decided: False if the solver stalled before it proved the union separable from the blocking cluster or overlapping
+    with it. The clusters were not merged then, and the rows and weights are empty.
     """
 
     first: int
@@ -52,15 +58,25 @@ class BlockedMerge:
 
 @dataclass(frozen=True, eq=False)
 class Clustering:
-    """Clusters of one label each, with disjoint convex hulls, and the history of their merges.
+    """Clusters of one label each, and the history of their merges.
 
-    assignments: (n,) the cluster of each row; clusters are numbered by their smallest row. labels: all labels, sorted.
-    cluster_codes: (k,) the index of each cluster's label in labels. conflicts: rows that are identical to a row of
-    another label; these never merge. merges: the merge history, a record array with the smallest rows of the two
-    clusters, `first` and `second`, and the `distance` between their means. whole: labels that are separable from all
-    others and so were merged in one step, without history. n_undecided: pairs for which the solver stalled before it
-    found a proof; these were not merged. labels_overlap: whether the hulls of two whole labels overlap. tau: relative
-    to `radius`, the RMS radius. effort: counts of the tests made.
+    The convex hulls of two clusters of different labels are disjoint, except for conflicting rows.
+
+    assignments: (n,) the number of each row's cluster; clusters are numbered by their smallest row.
+    labels: all labels, sorted.
+    cluster_codes: (k,) the index of each cluster's label in `labels`.
+    conflicts: rows that are identical to a row of another label. These rows, and rows within the tolerance of a row of
+    another label, never merge: each is a cluster of its own.
+    merges: the merge history, a record array. `first` and `second` are the smallest rows of the two merged clusters,
+    `distance` is the distance between their means.
+    whole: labels that were merged in one step, without entries in `merges`: apart from conflicting rows, their points
+    are separable from all other labels.
+    n_undecided: the number of merges that were refused because the solver stalled before it found a proof.
+    labels_overlap: whether the hulls of any two labels, each with all its points, overlap or could not be separated.
+    tau: the tolerance; hulls closer than tau * radius count as overlapping.
+    radius: the RMS radius, which is the root of the mean squared distance of the points from their mean.
+    effort: the numbers of tests made, by type.
+    refusals: the certificates of the blocked merges.
     """
 
     assignments: Integers
@@ -90,7 +106,8 @@ class Clustering:
     def is_separable(self) -> bool:
         """Whether the space is linearly separable: no two labels overlap, so each label is one cluster.
 
-        Two labels of one row each at the same position are two clusters as well, but not separable.
+        The number of clusters alone does not tell: two labels that consist of one row each, at the same position, form
+        two clusters but are not separable.
         """
         return self.n_clusters == self.n_labels and not self.labels_overlap
 
@@ -110,33 +127,38 @@ class Clustering:
         return np.split(order, np.cumsum(self.sizes)[:-1])
 
     def blocked_pairs(self) -> Iterator[tuple[int, int]]:
-        """All pairs of clusters of one label; each pair is a blocked merge."""
+        """All pairs of clusters with the same label; the merge of each pair was blocked."""
         for code in range(self.n_labels):
             yield from combinations(np.flatnonzero(self.cluster_codes == code).tolist(), 2)
 
     def blocked_merge(self, first: int, second: int) -> BlockedMerge:
-        """Why two clusters of one label were not merged."""
+        """Why these two clusters of the same label were not merged."""
         first, second = sorted((first, second))
         k = self.n_clusters
         if first < 0 or second >= k or first == second or self.cluster_codes[first] != self.cluster_codes[second]:
-            raise InputError(f"clusters {first} and {second}: expected two different clusters of one label, below {k}")
+            raise InputError(
+                f"clusters {first} and {second}: expected the numbers (0 to {k - 1}) of two different clusters with "
+                "the same label"
+            )
         blocked = self.refusals.between(first, second)
         if blocked is None:
             raise InputError(f"clusters {first} and {second}: no blocked merge is recorded for them")
         return blocked
 
     def blocked_merges(self) -> Iterator[BlockedMerge]:
-        """Why each pair of clusters of one label was not merged."""
+        """For each pair of clusters with the same label, why they were not merged."""
         return (self.blocked_merge(first, second) for first, second in self.blocked_pairs())
 
 
 @dataclass(frozen=True, eq=False)
 class Refusals:
-    """The blocked merges of the final clusters, with their weights by row.
+    """The certificates of the blocked merges, in flat arrays.
 
-    blocking: the final cluster that blocks each merge. begin: where the weights of each blocked merge start. own:
-    whether a weight belongs to the union. twin: see Arrangement. first_rows: the first row of each final cluster.
-    index: the first blocked merge of each pair of final clusters.
+    assignments: (n,) the final cluster of each row. blocking: the final cluster that blocks each merge.
+    rows, weights: the convex combinations of all blocked merges, one after the other; blocked merge i has the entries
+    begin[i] to begin[i + 1]. own: True for rows of the two clusters, False for rows of the blocking cluster.
+    twin: see Arrangement. first_rows: the first row of each final cluster.
+    index: for each pair of final clusters, its first blocked merge with a proof, or its first one if none has a proof.
     """
 
     assignments: Integers
@@ -150,12 +172,12 @@ class Refusals:
     index: dict[tuple[int, int], int]
 
     def between(self, first: int, second: int) -> BlockedMerge | None:
-        """The blocked merge of two final clusters of one label; None if none is recorded."""
+        """The blocked merge of two final clusters with the same label; None if none is recorded."""
         if max(first, second) >= len(self.first_rows):
             return None
         for cluster in (first, second):
             row = int(self.first_rows[cluster])
-            if self.twin[row] >= 0:  # a row in conflict
+            if self.twin[row] >= 0:  # a row that never merges, since a row of another label is at its position
                 twin = int(self.twin[row])
                 weight = np.ones(1)
                 blocking = int(self.assignments[twin])
@@ -179,10 +201,14 @@ def cluster(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Clustering:
-    """DirectProbe's clusters: merge the closest means of one label, unless the union overlaps another label.
+    """DirectProbe's clusters of labelled points.
 
-    X: (n, d) points, y: (n,) labels. tau: hulls nearer than tau RMS radii overlap. threads: all cores by default; the
-    result does not depend on it. progress: called with the amount of work done and the total.
+    Repeatedly merges the two clusters of one label whose means are closest, unless the convex hull of their union
+    overlaps a cluster of another label.
+
+    X: (n, d) points. y: (n,) labels. tau: the tolerance; hulls closer than tau RMS radii count as overlapping.
+    threads: the number of threads, by default the number of cores; the result does not depend on it.
+    progress: called with the amount of work done and the total.
 
     >>> clustering = cluster([[0.0], [1.0], [2.0], [3.0], [4.0]], ["a", "a", "b", "a", "a"])
     >>> clustering.n_clusters, clustering.is_separable, clustering.assignments.tolist()
@@ -202,20 +228,20 @@ def cluster(
     return _conclude(space, merged, labels, tau, frame, labels_overlap=labels_overlap)
 
 
-# ---- whole labels ----
+# ---- labels that are separable as a whole ----
 
 
 def _overlapping_labels(space: Arrangement, threads: int, progress: Progress | None) -> Overlaps:
-    """For each label, the labels and the frozen positions that its hull overlaps."""
+    """For each label, the labels and the frozen positions that its hull overlaps; see `Overlaps`."""
     present = [label for label in range(space.labels) if space.starts[label] < space.starts[label + 1]]
     groups = [np.arange(space.starts[label], space.starts[label + 1]) for label in range(space.labels)]
     groups += [np.array([row]) for row in range(space.n, len(space.Z))]
     pairs = list(combinations(present, 2))
     pairs += [(label, space.labels + i) for label in present for i, own in enumerate(space.blocking) if own != label]
-    foes: list[list[int]] = [[] for _ in range(space.labels)]
-    blocks: list[list[int]] = [[] for _ in range(space.labels)]
+    labels: list[list[int]] = [[] for _ in range(space.labels)]
+    positions: list[list[int]] = [[] for _ in range(space.labels)]
     if not pairs:
-        return foes, blocks
+        return labels, positions
     n = len(space.codes)
     report = (lambda done, total: progress(done * n // (10 * total), n)) if progress else None
     verdicts = kernels.solve_pairs(
@@ -225,14 +251,14 @@ def _overlapping_labels(space: Arrangement, threads: int, progress: Progress | N
         if verdict == kernels.SEPARABLE:
             continue
         if other >= space.labels:
-            blocks[label].append(other - space.labels)
+            positions[label].append(other - space.labels)
         else:
-            foes[label].append(other)
-            foes[other].append(label)
-    return foes, blocks
+            labels[label].append(other)
+            labels[other].append(label)
+    return labels, positions
 
 
-# ---- greedy merging of the other labels ----
+# ---- greedy merging of the labels that are not separable ----
 
 
 def _merge(
@@ -242,9 +268,9 @@ def _merge(
     threads: int,
     progress: Progress | None,
 ) -> Merged | None:
-    """Merge greedily within the labels that overlap something; None if there are none."""
-    foes, blocks = overlapping
-    mixed = [label for label in range(space.labels) if foes[label] or blocks[label]]
+    """Merge points greedily within each label that is not separable; None if all labels are separable."""
+    overlapping_labels, overlapping_positions = overlapping
+    mixed = [label for label in range(space.labels) if overlapping_labels[label] or overlapping_positions[label]]
     if not mixed:
         return None
     rows = np.concatenate([np.arange(space.starts[label], space.starts[label + 1]) for label in mixed])
@@ -254,10 +280,10 @@ def _merge(
     number = {label: i for i, label in enumerate(mixed)}
     starts = np.zeros(len(mixed) + 1, np.int64)
     np.cumsum([space.starts[label + 1] - space.starts[label] for label in mixed], out=starts[1:])
-    inner_foes = [[number[foe] for foe in foes[label]] for label in mixed]
-    basis, planes = _directions(Z, n, starts, inner_foes)
+    inner_overlaps = [[number[other] for other in overlapping_labels[label]] for label in mixed]
+    basis, planes = _directions(Z, n, starts, inner_overlaps)
     n_rows = len(space.codes)
-    start = n_rows // 10  # the test of whole labels was the first tenth
+    start = n_rows // 10  # the test of each label as a whole was the first tenth of the work
     report = (lambda done, total: progress(start + done * (n_rows - start) // total, n_rows)) if progress else None
     merging = kernels.merge_greedily(
         Z,
@@ -266,8 +292,8 @@ def _merge(
         order=space.rows[rows[:n]],
         mass=space.mass[rows[:n]],
         basis=basis,
-        foes=inner_foes,
-        blocks=[blocks[label] for label in mixed],
+        foes=inner_overlaps,
+        blocks=[overlapping_positions[label] for label in mixed],
         planes=planes,
         tau=space.tau,
         slack=space.slack,
@@ -279,11 +305,12 @@ def _merge(
 
 
 def _directions(
-    Z: Floats, n: int, starts: Integers, foes: list[list[int]]
+    Z: Floats, n: int, starts: Integers, overlapping_labels: list[list[int]]
 ) -> tuple[Floats, list[tuple[int, int, Floats]]]:
-    """The directions of largest variance, and normals that separate most points of each two overlapping labels.
+    """The directions of largest variance, and hyperplanes between overlapping labels.
 
-    They make the engine fast; no verdict depends on them.
+    For each pair of overlapping labels there are normals of hyperplanes that separate most of their points. Directions
+    and normals only make the tests faster; no result depends on them.
     """
     d = Z.shape[1]
     scatter = Z.T @ Z / len(Z)
@@ -292,13 +319,13 @@ def _directions(
     within = scatter * (len(Z) / max(n, 1)) - (means.T * (np.diff(starts) / max(n, 1))) @ means
     ridge = 1e-3 * max(float(np.trace(within)) / d, 1e-12)
     planes = []
-    for label, others in enumerate(foes):
-        for foe in (other for other in others if other > label):
-            difference = means[label] - means[foe]
+    for label, others in enumerate(overlapping_labels):
+        for other in (number for number in others if number > label):
+            difference = means[label] - means[other]
             for normal in (np.linalg.solve(within + ridge * np.eye(d), difference), difference):
                 length = float(np.linalg.norm(normal))
                 if np.isfinite(length) and length > 0:
-                    planes.append((label, foe, normal / length))
+                    planes.append((label, other, normal / length))
     return np.ascontiguousarray(basis), planes
 
 
@@ -351,7 +378,10 @@ def _conclude(
 
 
 def _history(space: Arrangement, merged: Merged | None, mixed: NDArray[np.bool_], frame: Frame) -> NDArray[np.void]:
-    """The merges in order: first identical rows, then the greedy merges."""
+    """The merge history of the labels that were merged greedily.
+
+    First come the merges of identical rows, at distance 0, then the greedy merges in order.
+    """
     kind = np.dtype([("first", np.int64), ("second", np.int64), ("distance", np.float64)])
     leader = space.rows[space.item]
     again = np.flatnonzero((leader != np.arange(len(leader))) & (space.twin < 0) & mixed[space.codes])
@@ -366,6 +396,7 @@ def _history(space: Arrangement, merged: Merged | None, mixed: NDArray[np.bool_]
 
 
 def _refusals(space: Arrangement, merged: Merged | None, assignments: Integers, first: Integers) -> Refusals:
+    """The certificates of the blocked merges, in the rows and cluster numbers of the result."""
     empty = np.zeros(0, np.int64)
     if merged is None:
         return Refusals(
@@ -382,7 +413,8 @@ def _refusals(space: Arrangement, merged: Merged | None, assignments: Integers, 
     own = merging.side > 0
     places = rows[merging.place]
     blocking = rows[merging.blocking]
-    # A frozen position may have a row of the union's own label first; the blocking row is the one of another label.
+    # A frozen position may be shared by several labels. If the row recorded for it has the label of the merged
+    # clusters, its twin, a row of another label at the same position, takes its place.
     codes = space.codes[rows[merging.a]]
     swap = space.codes[blocking] == codes
     blocking[swap] = space.twin[blocking[swap]]

@@ -26,10 +26,11 @@ BLOCK = 1024
 class ClusterDistances:
     """Distances between the convex hulls of all clusters of different labels.
 
-    Clusters with the same hull (rows in conflict at one position) share a shape. shape: (k,) the shape of each cluster,
-    -1 if it is excluded. lower, upper: (shapes, shapes) bounds; NaN if no two clusters of different labels have these
-    shapes. min_points: clusters with fewer rows are excluded; excluded: their numbers. radius: the RMS radius of the
-    space.
+    Clusters with the same hull (conflicting rows at one position) share a shape, which is a number.
+
+    shape: (k,) the shape of each cluster, -1 if it is excluded. lower, upper: (shapes, shapes) bounds of the distances;
+    NaN if no two clusters of different labels have these shapes. min_points: clusters with fewer rows are excluded.
+    excluded: the numbers of the excluded clusters. radius: the RMS radius of the space.
     """
 
     clustering: Clustering

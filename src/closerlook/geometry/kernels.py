@@ -94,7 +94,7 @@ def _pointer(array: NDArray[Any] | None) -> object:
 
 
 def count_threads(threads: int | None) -> int:
-    """The number of threads to use: as given, or one for each core that this process may use."""
+    """The number of threads to use: the given number, or else the number of cores that this process may use."""
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if threads < 1:
@@ -285,12 +285,14 @@ def rank_products(distances: Sequence[Floats], levels: Sequence[Levels], ranks: 
 
 @dataclass(frozen=True)
 class Merging:
-    """The result of the greedy merging of points that are sorted by label; all fields use the engine's point numbers.
+    """The result of the greedy merging of points that are sorted by label.
 
-    owner: (n,) a cluster number for each point. first, second, distance: the merges in order; a cluster is named by its
-    smallest point. a, b, blocking: the blocked merges: a point of each cluster, and a point of the blocking cluster
-    (frozen position i is n + i). begin: where the weights of each blocked merge start; place, weight, side: these
-    weights. effort: counts of the tests made.
+    All fields use the numbers of the points in that order.
+
+    owner: (n,) a cluster number for each point. first, second, distance: the merges in order; a cluster is identified
+    by its smallest point. a, b, blocking: for each blocked merge, a point of each of the two clusters, and a point of
+    the blocking cluster (frozen position i is n + i). place, weight, side: the points, weights and sides of the
+    certificates; blocked merge i has the entries begin[i] to begin[i + 1]. effort: the numbers of tests made.
     """
 
     owner: Integers

@@ -198,7 +198,7 @@ def block_ends(n: int, blocks: Sequence[float] = BLOCKS) -> list[int]:
     [1, 2, 4, 7, 13, 25, 50, 100]
     """
     if not blocks or min(blocks) <= 0 or max(blocks) > 1:
-        raise InputError(f"blocks {list(blocks)} arrived; expected shares above 0 and up to 1")
+        raise InputError(f"invalid blocks {list(blocks)}; expected shares above 0 and up to 1")
     return sorted({math.ceil(share * n) for share in blocks} | {n})
 
 

@@ -1,4 +1,7 @@
-"""The classifier probe of the paper: networks of every size of a grid and every seed, and their test accuracy."""
+"""The classifier probe of Zhou & Srikumar (2022): MLPs for every shape in a grid and every seed, and their accuracy.
+
+A shape (type `Sizes`) is the tuple of the widths of a network's hidden layers, such as (64, 128).
+"""
 
 from __future__ import annotations
 
@@ -22,17 +25,17 @@ if TYPE_CHECKING:
 
 WIDTHS = (32, 64, 128, 256)
 GRID: tuple[Sizes, ...] = tuple((first, second) for first in WIDTHS for second in WIDTHS)
-"""The sizes used in the paper: two hidden layers."""
+"""The shapes used in the paper: two hidden layers."""
 
 SEEDS = 5
 STACK_BYTES = 1 << 28
-"""Memory for the vectors of the spaces that are trained on at a time."""
+"""The maximum bytes of vectors in one batch; more pairs of train and test are processed in several batches."""
 
 Measured = NDArray[np.float64]
 
 
 class Vectors(Protocol):
-    """A space: vectors and their label names."""
+    """A space: labelled vectors."""
 
     @property
     def X(self) -> NDArray[np.float32]:  # noqa: N802 - as a space names it
@@ -48,7 +51,11 @@ Labelled = Vectors | tuple[ArrayLike, ArrayLike]
 
 
 class SizeRow(TypedDict):
-    """The results of the networks of one size, mean over seeds; sd: standard deviation of the test accuracy."""
+    """The results of one network shape, averaged over seeds.
+
+    sizes: the shape. accuracy, sd: mean and standard deviation of the test accuracy. held_out: accuracy on the held-out
+    part of train. rounds: the number of the round with the best held-out accuracy. chosen: whether it was chosen.
+    """
 
     sizes: Sizes
     accuracy: float
@@ -60,15 +67,21 @@ class SizeRow(TypedDict):
 
 @dataclass(frozen=True, eq=False)
 class ProbeResult:
-    """The results of a grid of networks on one space.
+    """The results of a grid of networks that were trained on one space and tested on another.
 
-    labels: labels of train. test_labels: labels of train or test. accuracy, held_out: (s, r) accuracy on test and on
-    the held-out part of train, for each of s sizes and r seeds. rounds: (s, r) the number of the best round. chosen:
-    the index of the sizes with the best mean held-out accuracy; with the fewest weights if tied. For the chosen sizes:
-    predictions (r, m), indices in test_labels; macro_f1 (r,), over all labels that occur in test or are predicted;
-    by_label: the accuracy on the rows of each test label, mean over seeds, NaN if test has none; confusion (l, l):
-    counts summed over seeds, true labels in rows and predicted ones in columns. majority: test accuracy of always
-    predicting the most frequent label of train.
+    labels: the labels of train, sorted. test_labels: all labels that occur in train or in test, sorted.
+    n_train, n_test, d: the numbers of train rows, of test rows and of dimensions.
+    sizes: the s shapes of networks. seeds: the r seeds.
+    accuracy, held_out: (s, r) accuracy on test, and on the held-out part of train.
+    rounds: (s, r) the number of the round with the best held-out accuracy.
+    chosen: the index of the shape with the best mean held-out accuracy; ties go to the shape with the fewest weights.
+    majority: the test accuracy of always predicting the most frequent label of train.
+
+    The other fields describe the networks of the chosen shape:
+    predictions: (r, n_test) the predicted labels, as indices into test_labels.
+    macro_f1: (r,) over all labels that occur in test or are predicted.
+    by_label: (l,) for each of the l test_labels, the accuracy on its test rows, mean over seeds; NaN without test rows.
+    confusion: (l, l) counts summed over seeds; true labels in rows, predicted labels in columns.
     """
 
     labels: tuple[Label, ...]
@@ -92,17 +105,17 @@ class ProbeResult:
 
     @property
     def chosen_sizes(self) -> Sizes:
-        """The sizes chosen by held-out accuracy."""
+        """The shape chosen by held-out accuracy."""
         return self.sizes[self.chosen]
 
     @property
     def mean(self) -> float:
-        """Mean test accuracy of the chosen sizes over seeds."""
+        """The test accuracy of the chosen shape, mean over seeds."""
         return float(self.accuracy[self.chosen].mean())
 
     @property
     def deviation(self) -> float:
-        """Standard deviation of the test accuracy over seeds; NaN with one seed."""
+        """The standard deviation of the test accuracy of the chosen shape over seeds; NaN with one seed."""
         return deviation(self.accuracy[self.chosen])
 
     @property
@@ -111,7 +124,7 @@ class ProbeResult:
         return tuple(label for label in self.test_labels if label not in set(self.labels))
 
     def table(self) -> list[SizeRow]:
-        """One row for each of the sizes."""
+        """One row for each shape."""
         return [
             {
                 "sizes": sizes,
@@ -165,11 +178,13 @@ def probe_grid(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> ProbeResult:
-    """Train networks of every size of a grid and every seed on one space, and test them on another.
+    """Train a network for every shape and every seed on one space, and test it on another.
 
-    train, test: spaces, or (X, y). sizes: widths of the hidden layers; () is a linear probe. seeds: the number of
-    seeds, or a list of them. The result of a network depends neither on the rest of the grid nor on the number of
-    threads.
+    train, test: spaces, or pairs (X, y). sizes: a list of shapes, which are tuples of hidden-layer widths; () is a
+    linear probe. seeds: the number of seeds, or a list of seeds. progress: called with the number of networks trained
+    and the total.
+
+    Each network is trained independently: its result does not depend on the other networks or the number of threads.
 
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(300, 2))
@@ -199,7 +214,10 @@ def probe_grids(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> list[ProbeResult]:
-    """The result of `probe_grid` for each pair of train and test; pairs of equal shape are one batch."""
+    """The result of `probe_grid` for each pair of train and test.
+
+    Pairs whose arrays have the same shapes are trained together, for speed.
+    """
     from closerlook.encoders.loading import choose_device
 
     grid = _Grid(
@@ -221,18 +239,22 @@ def probe_grids(
 
 
 def check_sizes(sizes: Sequence[Sizes]) -> tuple[Sizes, ...]:
-    """The distinct sizes; InputError if they are not widths of hidden layers."""
+    """The distinct network shapes; InputError if they are not tuples of hidden-layer widths."""
     given = [tuple(widths) if _is_list(widths) else (0,) for widths in sizes] if isinstance(sizes, Iterable) else []
     if not given or not all(is_whole(width) and width > 0 for widths in given for width in widths):
-        raise InputError(f"sizes {sizes!r} arrived; expected widths of hidden layers, such as [(64, 128), (32,), ()]")
+        raise InputError(
+            f"invalid sizes {sizes!r}; expected a list of tuples of layer widths, such as [(64, 128), (32,), ()]"
+        )
     return tuple(dict.fromkeys(tuple(map(int, widths)) for widths in given))
 
 
 def check_seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
-    """The distinct seeds: those given, or as many as given from 0 on."""
+    """The seeds without duplicates: the given list, or 0, 1, ..., n - 1 for a number n."""
     given: Sequence[int] = range(seeds) if is_whole(seeds) else list(seeds) if _is_list(seeds) else []
     if not given or not all(is_whole(seed) and seed >= 0 for seed in given):
-        raise InputError(f"seeds {seeds!r} arrived; expected how many, at least 1, or a list of numbers from 0 on")
+        raise InputError(
+            f"invalid seeds {seeds!r}; expected a number of seeds, at least 1, or a list of integers, at least 0"
+        )
     return tuple(dict.fromkeys(int(seed) for seed in given))
 
 
@@ -242,14 +264,17 @@ def _is_list(values: object) -> TypeGuard[Iterable[int]]:
 
 
 def choose_sizes(held_out: Measured, weights: Sequence[int]) -> int:
-    """The index of the sizes with the best mean held-out accuracy (s, r); with the fewest weights if tied."""
+    """The index of the shape with the highest held-out accuracy, mean over seeds.
+
+    held_out: (s, r) accuracies of s shapes and r seeds. weights: (s,) the numbers of weights; the smaller wins a tie.
+    """
     means = held_out.mean(axis=1)
     return min(np.flatnonzero(means >= means.max() - 1e-9).tolist(), key=lambda at: (weights[at], at))
 
 
 @dataclass(frozen=True)
 class _Grid:
-    """What to train: sizes and seeds, and how."""
+    """What to train: shapes and seeds, and the settings of training."""
 
     sizes: tuple[Sizes, ...]
     seeds: tuple[int, ...]
@@ -263,7 +288,10 @@ class _Grid:
 
 @dataclass(frozen=True, eq=False)
 class _Prepared:
-    """Train and test, both standardised by train. y_test: indices in test_labels."""
+    """Train and test vectors, both standardised with the mean and standard deviation of train.
+
+    y: indices into labels. y_test: indices into test_labels.
+    """
 
     X: NDArray[np.float32]
     y: Integers
@@ -278,7 +306,9 @@ class _Prepared:
         if X.shape[1] != X_test.shape[1]:
             raise InputError(f"test has {X_test.shape[1]} columns; expected {X.shape[1]}, as train has")
         if isinstance(labels[0], str) != isinstance(present[0], str):
-            raise InputError(f"train has labels such as {labels[0]!r}, test {present[0]!r}; expected the same kind")
+            raise InputError(
+                f"train has labels such as {labels[0]!r}, test {present[0]!r}; expected labels of the same type"
+            )
         all_labels = tuple(sorted({*labels, *present}))  # all strings or all numbers
         index = {label: at for at, label in enumerate(all_labels)}
         scaler = StandardScaler().fit(X)
@@ -293,7 +323,7 @@ class _Prepared:
 
 
 def checked(given: Labelled, name: str) -> tuple[NDArray[np.float64], Integers, tuple[Label, ...]]:
-    """X (n, d), the label index of each row, and the labels; an InputError names the space."""
+    """X (n, d), the label index of each row, and the labels. name: prefix of error messages, such as 'train'."""
     X, y = given if isinstance(given, tuple) else (given.X, given.label_names)
     try:
         points = as_points(X)
@@ -304,7 +334,7 @@ def checked(given: Labelled, name: str) -> tuple[NDArray[np.float64], Integers, 
 
 
 def _batches_of_pairs(prepared: Sequence[_Prepared]) -> list[list[int]]:
-    """Indices of pairs that are trained as one batch: equal shapes, within STACK_BYTES."""
+    """The indices of the pairs in each batch: arrays of the same shapes, at most STACK_BYTES in all."""
     same_shape: dict[tuple[object, ...], list[int]] = {}
     for at, pair in enumerate(prepared):
         same_shape.setdefault((pair.X.shape, len(pair.labels), pair.X_test.shape), []).append(at)
@@ -317,7 +347,7 @@ def _batches_of_pairs(prepared: Sequence[_Prepared]) -> list[list[int]]:
 
 
 def _run(prepared: Sequence[_Prepared], grid: _Grid, progress: Progress | None) -> list[ProbeResult]:
-    """The results of pairs that are one batch."""
+    """The results of the pairs of train and test in one batch."""
     import torch
 
     from closerlook.probes.networks import Data, train
@@ -340,7 +370,7 @@ def _run(prepared: Sequence[_Prepared], grid: _Grid, progress: Progress | None) 
 
 
 def _predictions(batch: Batch, tests: Tensor) -> dict[Job, Integers]:
-    """The predictions of each network of a batch for its test rows, as codes of train's labels."""
+    """For each network, the predicted label of each test row, as an index into the labels of train."""
     return {job: scores.argmax(-1).cpu().numpy() for job, scores in batch.scores(tests)}
 
 
@@ -387,6 +417,6 @@ def _confusion(y: Integers, predicted: Integers, labels: int) -> Integers:
 
 
 def _macro_f1(confusion: Integers) -> float:
-    """The mean F1 of the labels that occur or were predicted."""
+    """The mean F1 score over the labels that occur or were predicted."""
     correct, totals = confusion.diagonal(), confusion.sum(axis=0) + confusion.sum(axis=1)
     return float(np.mean(2 * correct[totals > 0] / totals[totals > 0]))

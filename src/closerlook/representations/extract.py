@@ -1,4 +1,8 @@
-"""Extract the vectors of tasks from the layers of an encoder; spaces already in the store are taken from there."""
+"""Compute the vectors of a task's examples at the layers of an encoder.
+
+The labelled vectors of one split of a task at one layer are called a space. Spaces that are already in the store are
+read from there.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ if TYPE_CHECKING:  # torch is imported only if a space must be computed
     from closerlook.encoders.encoder import Encoder
 
 Progress = Callable[[int, int], None]
-"""A function that is called with the number of examples done and the number of all examples."""
+"""A function that is called with the amount of work done and the total, such as numbers of examples."""
 
 log = logging.getLogger("closerlook")
 
@@ -33,7 +37,8 @@ log = logging.getLogger("closerlook")
 class Target:
     """A split of a task whose vectors are requested, and how they are pooled; each layer gives one space.
 
-    provenance: of these spaces, except for the layer.
+    pool: how subwords become one vector, see `extract`. provenance: the origin of these spaces; its layer is not set.
+    split_hash: the hash of the content of the split.
     """
 
     task: Task
@@ -43,25 +48,32 @@ class Target:
     split_hash: str
 
     def key(self, layer: int) -> str:
-        """The key of that layer's space in the store: a hash of everything that its vectors and labels depend on.
+        """The key of the space at this layer in the store: a hash of all that its vectors and labels depend on.
 
-        Names are not part of the key.
+        The names of encoder, task and split are not part of the key, so a new name does not cause a new computation.
         """
-        origin = self.provenance
-        return _key(origin.weights, origin.dtype, origin.window, split=self.split_hash, pool=self.pool, layer=layer)
+        provenance = self.provenance
+        return _key(
+            provenance.weights,
+            provenance.dtype,
+            provenance.window,
+            split=self.split_hash,
+            pool=self.pool,
+            layer=layer,
+        )
 
 
-def _key(weights: str | None, dtype: str | None, window: int | None, *, split: str, pool: str, layer: int) -> str:
-    """The key of a space in the store; split: the hash of the split."""
+def _key(fingerprint: str | None, dtype: str | None, window: int | None, *, split: str, pool: str, layer: int) -> str:
+    """The key of a space in the store. fingerprint: the hash of the encoder's weights. split: the hash of the split."""
     return content_key(
-        {"weights": weights, "dtype": dtype, "window": window, "split": split, "pool": pool, "layer": layer}
+        {"weights": fingerprint, "dtype": dtype, "window": window, "split": split, "pool": pool, "layer": layer}
     )
 
 
-def space_key(weights: str, dtype: str, info: EncoderInfo, task: Task, split: str, *, pool: str, layer: int) -> str:
-    """The key of a space in the store, for an encoder with that fingerprint (`weights`), pretrained or fine-tuned."""
+def space_key(fingerprint: str, dtype: str, info: EncoderInfo, task: Task, split: str, *, pool: str, layer: int) -> str:
+    """The key of a space in the store. fingerprint: the hash of the encoder's weights, pretrained or fine-tuned."""
     resolved_pool = choose_pool(pool, task.unit, has_cls=info.has_cls)
-    return _key(weights, dtype, info.window, split=_split_hash(task, split), pool=resolved_pool, layer=layer)
+    return _key(fingerprint, dtype, info.window, split=_split_hash(task, split), pool=resolved_pool, layer=layer)
 
 
 @cache
@@ -87,19 +99,27 @@ def extract(
     trust_remote_code: bool = False,
     progress: Progress | None = None,
 ) -> tuple[Space, ...]:
-    """One space for each task, split and layer; spaces that the store already has are not computed again.
+    """One space (labelled vectors) for each task, split and layer; spaces in the store are not computed again.
 
-    The spaces come in order of task, then of split (train, dev, test, others by name), then of layer. If the call is
+    The spaces are sorted by task, then by split (train, dev, test, others by name), then by layer. If the call is
     interrupted, the next call with the same arguments continues where it stopped.
 
     encoder: a name (see `closerlook.Encoder`) or a loaded encoder.
     task: a name, a path or a Task, or several of them; each distinct text goes through the encoder only once.
     splits: the name of a split, several names, or 'all'.
     layers: 'all', 'last', a number, several numbers, or a string such as '0,2-4'; layer 0 is the embedding output.
-    pool: how subwords become one vector: 'mean', 'first' or 'last' for words; 'cls' or 'mean' for sentences. 'auto' is
-    'cls' for sentences if the tokenizer adds a classification token, else 'mean'.
-    window: how many tokens the model reads at a time, if fewer than it can; longer texts are read in overlapping
-    windows.
+    pool: how subwords become one vector: 'mean', 'first' or 'last' for tokens, spans and pairs; 'cls' or 'mean' for
+    sentences. 'auto' is 'cls' for sentences if the tokenizer adds a classification token, else 'mean'.
+    data: the folder with downloaded corpora. store: the folder in which computed spaces are kept.
+    device: 'auto', 'cuda', 'cuda:N', 'mps' or 'cpu'.
+    dtype: the precision; 'auto' is float32, or bfloat16 for large 16-bit models on a GPU.
+    window: the maximum number of tokens per model input, by default the model's own limit; longer texts are read in
+    overlapping windows.
+    batch_tokens: the maximum number of tokens, with padding, in one forward pass.
+    seed: the seed from which the weights of an encoder `random:NAME` are drawn.
+    allow_pickle: read weights from pickle files, which can run code.
+    trust_remote_code: run the code that comes with an encoder.
+    progress: called with the number of examples done and the total.
 
     >>> [space.X.shape for space in extract("bert-tiny", "toy-question", splits="test", layers="last")]
     [(86, 128)]
@@ -144,11 +164,11 @@ def _compute(
     try:
         compute(encoder, missing, store, batch_tokens, progress)
     except torch.OutOfMemoryError:
-        raise WorkError(f"{encoder.device} is out of memory; pass a smaller --batch-tokens, or --device cpu") from None
+        raise WorkError(f"{encoder.device} is out of memory; use a smaller batch_tokens, or device cpu") from None
 
 
 def fetch_spaces(
-    origin: Provenance,
+    provenance: Provenance,
     info: EncoderInfo,
     task: str | Path | Task | Sequence[str | Path | Task],
     *,
@@ -158,19 +178,20 @@ def fetch_spaces(
     data: str | Path | None = None,
     store: Store | str | Path | None = None,
 ) -> tuple[Space, ...]:
-    """The spaces that `extract` computed earlier, read from the store; needs neither the encoder's files nor torch.
+    """Spaces that `extract` or fine-tuning stored earlier; needs neither the encoder's files nor torch.
 
-    origin: the encoder's name, fingerprint (`weights`) and precision (`dtype`). Order and other arguments: as for
-    `extract`.
+    provenance: the encoder's name, the fingerprint of its weights (`weights`) and its precision (`dtype`). The order of
+    the spaces and the other arguments are the same as for `extract`.
     """
     store = open_store(store)
-    numbers = choose_layers(layers, info.layers, origin.encoder or "")
-    targets = _all_targets(origin, info, load_tasks(task, data), splits, pool)
+    numbers = choose_layers(layers, info.layers, provenance.encoder or "")
+    targets = _all_targets(provenance, info, load_tasks(task, data), splits, pool)
     results = [(store.get(target.key(layer)), target, layer) for target in targets for layer in numbers]
     missing = [(target, layer) for space, target, layer in results if space is None]
     if missing:
         target, layer = missing[0]
-        first = f"{origin.encoder} {origin.checkpoint or origin.weights}, {target.task.name}/{target.split.name}"
+        weights = provenance.checkpoint or provenance.weights
+        first = f"{provenance.encoder} {weights}, {target.task.name}/{target.split.name}"
         raise WorkError(
             f"{len(missing)} of {len(results)} spaces are not in the store {store.root} ({first}, layer {layer})"
         )
@@ -194,6 +215,8 @@ def choose_layers(layers: str | int | Iterable[int], last: int, encoder: str) ->
         raise InputError(f"layer {wrong} requested; {encoder} has layers 0 to {last}")
     chosen = {layer for first, end in ranges for layer in range(first, end + 1)}
     if not chosen:
+        if isinstance(layers, str):
+            raise InputError(f"layers {layers!r} selects no layer; expected ascending ranges such as 2-4, up to {last}")
         raise InputError(f"no layer requested; {encoder} has layers 0 to {last}")
     return sorted(chosen)
 
@@ -213,9 +236,10 @@ def choose_pool(pool: str, unit: Unit, *, has_cls: bool) -> str:
     if pool == "auto":
         return "cls" if unit == "sentence" and has_cls else "mean"
     if pool not in allowed:
-        raise InputError(f"pool {pool!r} requested; a {unit} task takes auto, {', '.join(allowed)}")
+        choices = f"auto, {', '.join(allowed[:-1])} or {allowed[-1]}"
+        raise InputError(f"pool {pool!r} requested; expected {choices} for a {unit} task")
     if pool == "cls" and not has_cls:
-        raise InputError("pool cls requested; this encoder has no classification token, use mean")
+        raise InputError("pool 'cls' requested; the tokenizer of this encoder adds no classification token: use mean")
     return pool
 
 
@@ -230,7 +254,7 @@ def describe_encoder(encoder: Encoder) -> str:
 
 @dataclass
 class _EncoderRequest:
-    """The requested encoder. It is loaded only when needed: spaces from the store must not wait for torch."""
+    """The requested encoder. It is loaded only when needed, so that reading spaces from the store imports no torch."""
 
     provenance: Provenance
     source: Source | None
@@ -239,7 +263,10 @@ class _EncoderRequest:
     trust_remote_code: bool
 
     def info(self, store: Store, window: int | None) -> EncoderInfo:
-        """What extraction must know of the encoder: from the store, else from the model, and then kept in the store."""
+        """The layers, window and other facts about the encoder, which extraction needs.
+
+        They are read from the store. If they are missing, the model is loaded and they are saved in the store.
+        """
         if self.encoder is not None:
             return self.encoder.info
         info = self.stored_info(store, window)
@@ -249,14 +276,14 @@ class _EncoderRequest:
         return info
 
     def stored_info(self, store: Store, window: int | None) -> EncoderInfo | None:
-        """What the store knows of the encoder, None if nothing."""
+        """The facts about the encoder in the store; None if they are missing."""
         return store.load_info(self._info_key(window))
 
     def _info_key(self, window: int | None) -> str:
         return content_key({"facts": self.provenance.weights, "window": window})
 
     def load(self, window: int | None) -> Encoder:
-        """The encoder itself; its files are read at the first call."""
+        """The loaded encoder; its files are read at the first call."""
         if self.encoder is None:
             from closerlook.encoders.encoder import Encoder
 
@@ -275,29 +302,29 @@ def _request_encoder(
     encoder: str | Encoder, device: str, dtype: str, *, seed: int, allow_pickle: bool, trust_remote_code: bool
 ) -> _EncoderRequest:
     if not isinstance(encoder, str):
-        origin = Provenance(
+        provenance = Provenance(
             encoder=encoder.name,
             weights=encoder.fingerprint,
             checkpoint=encoder.checkpoint,
             seed=encoder.seed,
             dtype=encoder.dtype,
         )
-        return _EncoderRequest(origin, None, encoder, device, trust_remote_code)
+        return _EncoderRequest(provenance, None, encoder, device, trust_remote_code)
     source = resolve(encoder, seed=seed, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code)
-    origin = Provenance(
+    provenance = Provenance(
         encoder=source.name,
         weights=source.fingerprint,
         checkpoint=source.revision,
         seed=source.random_seed,
         dtype=dtype_for(source, dtype, device),
     )
-    return _EncoderRequest(origin, source, None, device, trust_remote_code)
+    return _EncoderRequest(provenance, source, None, device, trust_remote_code)
 
 
 def encoder_info(source: Source, store: Store, *, device: str = "auto") -> EncoderInfo:
-    """What a plan must know of an encoder: from the store, else from the loaded model. Nothing is written."""
-    origin = Provenance(encoder=source.name, weights=source.fingerprint, dtype=dtype_for(source, "auto", device))
-    request = _EncoderRequest(origin, source, None, device, trust_remote_code=False)
+    """The facts about an encoder that a plan needs, from the store or else from the model; writes nothing."""
+    provenance = Provenance(encoder=source.name, weights=source.fingerprint, dtype=dtype_for(source, "auto", device))
+    request = _EncoderRequest(provenance, source, None, device, trust_remote_code=False)
     return request.stored_info(store, None) or request.load(None).info
 
 
@@ -307,7 +334,11 @@ def dtype_for(source: Source, dtype: str, device: str) -> str:
 
 
 def _on_cpu(source: Source, device: str) -> bool:
-    """Whether a large encoder will run on a CPU; True for all others, whose precision does not depend on the device."""
+    """Whether the encoder runs on a CPU, as `choose_dtype` needs it.
+
+    The answer does not matter for an encoder that is not large. It is True then, without a choice of the device, which
+    would import torch.
+    """
     if source.half_parameters < LARGE:
         return True
     from closerlook.encoders.loading import choose_device
@@ -317,31 +348,31 @@ def _on_cpu(source: Source, device: str) -> bool:
 
 @cache
 def library_versions() -> dict[str, str]:
-    """The versions of the libraries that compute vectors; cached, since looking them up is slower than the store."""
+    """The versions of the libraries that compute vectors; cached, since a lookup takes longer than reading a space."""
     return {"closerlook": __version__} | {
         name: version(name) for name in ("torch", "transformers", "tokenizers", "numpy")
     }
 
 
 def load_tasks(task: str | Path | Task | Sequence[str | Path | Task], data: str | Path | None = None) -> list[Task]:
-    """The tasks for names, paths or Tasks; one or several may be given."""
+    """Load one or several tasks, each given as a name, a path or a Task."""
     given = [task] if isinstance(task, str | os.PathLike | Task) else task
     tasks = [item if isinstance(item, Task) else load_task(os.fspath(item), data) for item in given]
     if not tasks:
-        raise InputError("no task arrived; expected a name, a path or a Task")
+        raise InputError("no task given; expected a name, a path or a Task")
     return tasks
 
 
 def _all_targets(
-    origin: Provenance, info: EncoderInfo, tasks: Sequence[Task], splits: str | Sequence[str], pool: str
+    provenance: Provenance, info: EncoderInfo, tasks: Sequence[Task], splits: str | Sequence[str], pool: str
 ) -> list[Target]:
-    return [_target(origin, info, task, split, pool) for task in tasks for split in choose_splits(task, splits)]
+    return [_target(provenance, info, task, split, pool) for task in tasks for split in choose_splits(task, splits)]
 
 
-def _target(origin: Provenance, info: EncoderInfo, task: Task, split: Split, pool: str) -> Target:
+def _target(provenance: Provenance, info: EncoderInfo, task: Task, split: Split, pool: str) -> Target:
     resolved_pool = choose_pool(pool, task.unit, has_cls=info.has_cls)
-    provenance = replace(
-        origin,
+    target_provenance = replace(
+        provenance,
         task=task.name,
         task_hash=task.content_hash,
         split=split.name,
@@ -349,11 +380,11 @@ def _target(origin: Provenance, info: EncoderInfo, task: Task, split: Split, poo
         window=info.window,
         versions=dict(library_versions()),
     )
-    return Target(task, split, resolved_pool, provenance, _split_hash(task, split.name))
+    return Target(task, split, resolved_pool, target_provenance, _split_hash(task, split.name))
 
 
 def choose_splits(task: Task, splits: str | Sequence[str]) -> tuple[Split, ...]:
-    """The requested splits of a task, always in the order of `split_order`; 'all' requests every split it has."""
+    """The requested splits of a task, in the order of `split_order`; 'all' requests every split."""
     available = [split.name for split in task.splits]
     requested = available if splits == "all" else [splits] if isinstance(splits, str) else splits
     if not requested:
@@ -362,7 +393,10 @@ def choose_splits(task: Task, splits: str | Sequence[str]) -> tuple[Split, ...]:
 
 
 def _with_names(space: Space | None, target: Target, layer: int) -> Space:
-    """The space with the names and words of this request; the store identifies spaces by content only."""
+    """The space with the names and words of this request.
+
+    The stored space may have been computed under other names, since names are not part of its key.
+    """
     if space is None:
         raise WorkError(
             f"the space of {target.task.name} at layer {layer} was damaged on disk right after it was written"

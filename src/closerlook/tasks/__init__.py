@@ -16,8 +16,8 @@ def load_task(task: str, data: str | Path | None = None, **options: Any) -> Task
     """The task of that name: from the catalogue, a file, a folder, or a hub dataset `hf:ID[:CONFIG][@REVISION]`.
 
     data: the folder with the corpora of the catalogue; by default CLOSERLOOK_DATA.
-    options: those of `read_task` for files, of `load_hub_task` for datasets. They may also be part of the name, as in
-    `reviews.csv?text=review&label=stars`.
+    options: the options of `read_task` for files, or of `load_hub_task` for datasets. They may also be part of the
+    name, as in `reviews.csv?text=review&label=stars`.
 
     >>> load_task("toy-pos").unit
     'token'
@@ -80,7 +80,9 @@ def _load_hub(name: str, options: dict[str, Any]) -> Task:
 
     unknown = sorted(set(options) - {"words", "text", "label"})
     if unknown:
-        raise InputError(f"{', '.join(unknown)} given with {name}; a hub dataset takes words, text and label")
+        raise InputError(
+            f"{', '.join(unknown)} given with {name}; the options of a hub dataset are words, text and label"
+        )
     rest, _, revision = name.removeprefix(HUB).partition("@")
     dataset, _, config = rest.partition(":")
     if not dataset:

@@ -35,7 +35,7 @@ class Remote:
 
 @dataclass(frozen=True)
 class Corpus:
-    """A published corpus; files: for each split the accepted paths, relative to the data folder."""
+    """A published corpus. files: for each split, the accepted paths, relative to the data folder."""
 
     name: str
     url: str
@@ -48,7 +48,7 @@ class Corpus:
 
 @dataclass(frozen=True)
 class Entry:
-    """A named task; labels, train and test are the expected counts, None if they are not checked."""
+    """A named task. labels, train, test: expected numbers of labels and of examples; None if they are not checked."""
 
     name: str
     unit: Unit
@@ -221,7 +221,7 @@ CATALOGUE: dict[str, Entry] = {
         Entry("toy-question", "sentence", "type of question", _TOY, Options(label="comment:question"), 20, 381, 86),
     )
 }
-"""The entries by name; the counts of the first five are those of the paper."""
+"""The entries by name; the first five have the counts that the paper reports."""
 
 
 def list_tasks() -> tuple[Entry, ...]:
@@ -289,4 +289,4 @@ def _check_counts(entry: Entry, task: Task, folder: Path) -> None:
     differing = [name for name, count in expected.items() if count not in {None, counts[name]}]
     if differing:
         listed = ", ".join(f"{name} {counts[name]} (expected {expected[name]})" for name in differing)
-        raise InputError(f"task {entry.name}: {listed}; {folder} holds a different release than {entry.corpus.name}")
+        raise InputError(f"task {entry.name}: {listed}; {folder} contains a different release than {entry.corpus.name}")

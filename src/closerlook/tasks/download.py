@@ -26,7 +26,7 @@ Progress = Callable[[str, int, int | None], None]
 def download_corpus(
     entry: Entry, data: str | Path, *, mirror: str | None = None, progress: Progress | None = None
 ) -> list[Path]:
-    """The paths of the entry's files in the data folder; files that are missing or wrong are downloaded first.
+    """The paths of the entry's files in the data folder, after a download of those that are missing or wrong.
 
     The list is empty for a built-in task. mirror: a server with the same paths as the official sources, such as
     'http://mirror.example'.
@@ -39,7 +39,7 @@ def download_corpus(
 
 
 def _present_files(entry: Entry, remote: Remote, folder: Path) -> list[Path]:
-    """The correct files that are in the folder already: the remote's targets, or others of equal content."""
+    """The correct files that are in the folder already: the remote's targets, or other files with the same content."""
     candidates = [remote.targets]
     if remote.content:
         candidates += [(f,) for files in entry.corpus.files.values() if set(files) & set(remote.targets) for f in files]
@@ -100,7 +100,7 @@ def _download_bytes(url: str, progress: Progress | None) -> bytes:
             if progress is not None:
                 progress(url, len(body), expected)
     if expected not in {None, len(body)}:
-        raise WorkError(f"{len(body)} bytes arrived; expected {expected}: the connection broke")
+        raise WorkError(f"received {len(body)} bytes, expected {expected}: the connection broke")
     return bytes(body)
 
 
@@ -111,7 +111,9 @@ def _check_digest(remote: Remote, body: bytes) -> None:
             return
     if remote.digests:
         digest = f"sha256:{hashlib.sha256(body).hexdigest()}"
-        raise WorkError(f"{digest} arrived; expected {remote.digests[0]}: the source may have released a newer file")
+        raise WorkError(
+            f"the file has digest {digest}, expected {remote.digests[0]}: the source may have released a newer file"
+        )
 
 
 def _check_content(remote: Remote, path: Path) -> None:
@@ -119,7 +121,7 @@ def _check_content(remote: Remote, path: Path) -> None:
         task = read_files({"train": path}, name=path.stem, options=Options(label=label))
         content = task.split_hash(task.split("train"))
         if content != expected:
-            raise WorkError(f"{label} content {content} arrived; expected {expected}: the source may have changed")
+            raise WorkError(f"the {label} content has hash {content}, expected {expected}: the source may have changed")
 
 
 def _cut(body: bytes, sentences: int | None) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""Task: a labelling task, that is texts with labelled examples (words, pairs, spans or sentences), in splits."""
+"""Task: texts with labelled examples, in splits. An example is a word, a pair of words, a span or a sentence."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Task:
 
     @classmethod
     def build(cls, name: str, unit: Unit, splits: Mapping[str, Iterable[Annotated]]) -> Task:
-        """A Task from annotated texts, which are checked; its labels are those of all splits, sorted."""
+        """A Task from annotated texts, which are checked; its labels are the sorted labels of all splits."""
         if unit not in POSITIONS:
             raise InputError(f"task {name}: unit {unit!r} is unknown; expected one of {', '.join(POSITIONS)}")
         if not splits:
@@ -105,7 +105,7 @@ class Task:
             (split for split in splits if not split.strip() or set(split) & set("/\\\0") or split in {".", ".."}), None
         )
         if invalid is not None:
-            raise InputError(f"task {name}: split name {invalid!a} arrived; expected a plain word, such as 'train'")
+            raise InputError(f"task {name}: invalid split name {invalid!a}; expected a plain word, such as 'train'")
         checked = {split: list(_check_texts(f"task {name}, {split}", unit, texts)) for split, texts in splits.items()}
         labels = tuple(sorted({label for texts in checked.values() for _, targets in texts for _, label in targets}))
         return cls(name, unit, labels, tuple(_split(s, unit, texts, labels) for s, texts in checked.items()))
@@ -204,32 +204,34 @@ def _check_texts(where: str, unit: Unit, texts: Iterable[Annotated]) -> Iterable
 
 def _check_text(text: Text, unit: Unit) -> None:
     if isinstance(text, str) and unit != "sentence":
-        raise InputError(f"a {unit} task needs its text split into words; a plain string arrived")
+        raise InputError(f"the text of a {unit} task is a plain string; expected a list of words")
     words = (text,) if isinstance(text, str) else text
     if not words or not all(map(str.strip, words)):
-        raise InputError("an empty word or text arrived; expected characters")
+        raise InputError("empty word or text; expected at least one character")
     try:
         "".join(words).encode()
     except UnicodeEncodeError as error:
         half = error.object[error.start]
-        raise InputError(f"half a surrogate pair ({half!a}) arrived; expected valid Unicode") from None
+        raise InputError(
+            f"invalid character {half!a}, which is half a surrogate pair; expected valid Unicode"
+        ) from None
 
 
 def _check_label(label: str) -> None:
     if not label:
-        raise InputError("an empty label arrived; expected a name")
+        raise InputError("empty label; expected a name")
     try:
         label.encode()
     except UnicodeEncodeError:
-        raise InputError(f"label {label!a} holds half a surrogate pair; expected valid Unicode") from None
+        raise InputError(f"label {label!a} contains half a surrogate pair; expected valid Unicode") from None
 
 
 def _check_positions(positions: Sequence[int], words: int, unit: Unit) -> None:
     columns = POSITIONS[unit]
     if len(positions) != len(columns):
-        raise InputError(f"positions {tuple(positions)} arrived; a {unit} takes ({', '.join(columns)})")
+        raise InputError(f"invalid positions {tuple(positions)}; expected ({', '.join(columns)}) for a {unit}")
     last = words if unit == "span" else words - 1
     if columns and (min(positions) < 0 or max(positions) > last):
-        raise InputError(f"positions {tuple(positions)} arrived; the sentence has words 0 to {words - 1}")
+        raise InputError(f"invalid positions {tuple(positions)}; the sentence has words 0 to {words - 1}")
     if unit == "span" and positions[0] >= positions[1]:
-        raise InputError(f"span {tuple(positions)} arrived; expected start before stop")
+        raise InputError(f"invalid span {tuple(positions)}; expected start before stop")

@@ -56,18 +56,19 @@ def read_task(
     name: the task's name; by default the name of the file or folder.
     format: one of `FORMATS`; by default chosen by the suffix.
     label: which annotation is the label, see below.
-    words, text: the column of words, or of plain text (jsonl, csv, tsv); for conll, the number of the words' column.
-    unit: token or sentence, if a table could be read as both.
+    words, text: the name of the column with words or with plain text (jsonl, csv, tsv); for conll, words is the number
+    of the column with the words.
+    unit: token or sentence, if a table could be read as both. The unit is what gets one vector.
     empty_nodes: keep the empty nodes of CoNLL-U (ids such as 7.1) as words.
-    split_column: the column that holds the split of each record, if one table holds several splits; by default the
-    column `split`, if there is one and the file's name contains no split.
+    split_column: the name of the column with the split of each record, if a table contains several splits. By default
+    it is the column `split`, if the table has one and the file's name contains no split.
 
     Values of label:
     conllu: upos (default), xpos, deprel, feats:KEY, misc:KEY, or comment:KEY for a label of the sentence;
     conllulex: role (default) or function;
-    conll: the number of a column, from 0 (default: -1, the last);
+    conll: the number of a column; the first is 0, the last is -1 (default);
     trec: fine (default) or coarse;
-    jsonl, csv, tsv: the column of labels, or the key of the label in each target.
+    jsonl, csv, tsv: the name of the column with labels, or the key of the label in each target.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -87,7 +88,7 @@ def read_task(
     elif split_column is None:
         files = _splits_in(path, format)
     else:
-        raise InputError(f"{path}: a folder arrived with split_column; expected a single file, which holds all splits")
+        raise InputError(f"{path}: is a folder, but split_column needs a single file that contains all splits")
     return read_files(files, name=name or path.resolve().stem, format=format, options=options)
 
 
@@ -115,7 +116,7 @@ def _format(path: Path, format: str | None, options: Options) -> Format:
     for option in options.given():
         if option not in FORMATS[name].options:
             raise InputError(
-                f"option {option} is unknown to format {name}; it takes {', '.join(FORMATS[name].options)}"
+                f"option {option} is unknown to format {name}; its options are {', '.join(FORMATS[name].options)}"
             )
     return FORMATS[name]
 

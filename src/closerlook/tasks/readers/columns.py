@@ -15,10 +15,10 @@ WORD, LABEL = "0", "-1"
 
 
 def read(path: Path, split: str, options: Options) -> Reading:
-    """The labelled words of a file.
+    """Read the labelled words of a file: the unit, and the annotated sentences of the split.
 
-    The options `words` and `label` are numbers of columns, from 0, or from the end if negative; by default the first
-    and the last. A word with the label `_` is no example.
+    The options `words` and `label` are column numbers that start at 0; negative numbers count from the end. By default
+    the word is in the first column and its label in the last. A word with the label `_` is not an example.
     """
     word_column, label_column = _number("words", options.words or WORD), _number("label", options.label or LABEL)
     sentences: list[Annotated] = []
@@ -26,8 +26,8 @@ def read(path: Path, split: str, options: Options) -> Reading:
     labels: list[str] = []
     columns = 0
     for number, line in numbered_lines(read_text(path) + "\n"):
-        cells = line.split("\t") if "\t" in line else line.split()
-        if cells and cells[0] == DOCUMENT:
+        fields = line.split("\t") if "\t" in line else line.split()
+        if fields and fields[0] == DOCUMENT:
             continue
         if not line.strip():
             if words:
@@ -35,14 +35,14 @@ def read(path: Path, split: str, options: Options) -> Reading:
                 sentences.append((tuple(words), targets))
             words, labels = [], []
             continue
-        columns = columns or len(cells)
-        if len(cells) != columns or not all(-columns <= number < columns for number in (word_column, label_column)):
+        columns = columns or len(fields)
+        if len(fields) != columns or not all(-columns <= number < columns for number in (word_column, label_column)):
             raise InputError(
-                f"{path}, line {number}: {short_repr(line)} has {len(cells)} columns; expected {columns}, with the "
+                f"{path}, line {number}: {short_repr(line)} has {len(fields)} columns; expected {columns}, with the "
                 f"word in column {word_column} and its label in column {label_column} (words=, label=)"
             )
-        words.append(cells[word_column].strip())
-        labels.append(cells[label_column].strip())
+        words.append(fields[word_column].strip())
+        labels.append(fields[label_column].strip())
     return "token", {split: sentences}
 
 
@@ -50,4 +50,4 @@ def _number(option: str, value: str) -> int:
     try:
         return int(value)
     except ValueError:
-        raise InputError(f"{option} {value!r} arrived; expected the number of a column, such as 0 or -1") from None
+        raise InputError(f"invalid {option} {value!r}; expected the number of a column, such as 0 or -1") from None

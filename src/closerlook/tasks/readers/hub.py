@@ -30,16 +30,16 @@ def load_hub_task(
 ) -> Task:
     """The task in a dataset: token classification (a label for each word) or text classification.
 
-    words, text, label: names of columns; by default the usual names, as for tables. A label of None or -100 is no
-    example, nor is a negative label if the dataset names its labels. Splits without examples (hidden test labels) are
-    excluded.
+    words, text, label: names of columns; by default the usual names, as for tables. Texts and words with the label None
+    or -100 are not examples. If the dataset names its labels, all negative labels are ignored. Splits without examples
+    (hidden test labels) are excluded.
     """
     options = Options(label=label, words=words, text=text)
     splits: dict[str, list[Annotated]] = {}
     units: set[Unit] = set()
     for split, dataset in _load_dataset(name, config, revision).items():
         try:
-            unit, texts = annotate(split, _records(dataset, options), split, options, cells=False)
+            unit, texts = annotate(split, _records(dataset, options), split, options, from_csv=False, number_name="row")
         except InputError as error:
             raise InputError(f"dataset {name!r}, {error}") from None
         if unit is not None:
@@ -71,11 +71,11 @@ def _load_dataset(name: str, config: str | None, revision: str | None) -> dict[s
 
 
 def _records(dataset: Dataset, options: Options) -> Iterator[tuple[int, Record]]:
-    """The numbered records with label names; they have only the columns that the task needs."""
+    """The records and their row numbers, with label names, and with only the columns that the task needs."""
     if len(dataset) == 0:
         return
     dataset = dataset.with_format(None)
-    layout = find_layout(dataset[0], options, cells=False)
+    layout = find_layout(dataset[0], options, from_csv=False)
     feature = dataset.features[layout.label]
     names = getattr(getattr(feature, "feature", feature), "names", None)
     for number, record in enumerate(dataset.select_columns([layout.text, layout.label]), start=1):
@@ -89,7 +89,7 @@ def _label_names(value: object, names: list[str] | None) -> object:
     if names is None or value is None:
         return None if value == IGNORED else value
     if not isinstance(value, int) or value >= len(names):
-        raise InputError(f"label {value} arrived; the dataset names labels 0 to {len(names) - 1}")
+        raise InputError(f"invalid label {value}; the dataset names labels 0 to {len(names) - 1}")
     return None if value < 0 else names[value]
 
 

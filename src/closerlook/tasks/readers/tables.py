@@ -1,14 +1,17 @@
-"""JSON lines, CSV and TSV: one record per text, with a label of the text or of targets in it.
+"""JSON lines, CSV and TSV: one record per text, with one label for the whole text or with labels for targets in it.
 
-The form of a record determines the unit:
+A target is a token, a span or a pair of tokens that has a label. The unit of a task says what gets one vector: a token,
+a span, a pair or a sentence. The form of a record determines the unit:
 
     {"text": "...", "label": "..."}                                            sentence
-    {"words": [...], "targets": ["NOUN", null, ...]}                           token, one target per word
+    {"words": [...], "targets": ["NOUN", null, ...]}                           token, one label per word
     {"words": [...], "targets": [{"token": 3, "label": "..."}]}                token
     {"words": [...], "targets": [{"start": 0, "stop": 2, "label": "..."}]}     span
     {"words": [...], "targets": [{"head": 3, "dependent": 1, "label": "..."}]} pair
 
-In CSV and TSV, the cells of words and targets are JSON lists, or lists separated by spaces, with `_` for no label.
+Word indices start at 0, `stop` is one past the last word, and null means no label. The keys may also have the other
+names in WORDS, TEXT, TARGETS and LABEL. In CSV and TSV, a field with words or targets contains a JSON list, or items
+separated by spaces, with `_` for no label.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ LOG = logging.getLogger(__name__)
 
 Record = Mapping[str, Any]
 Records = Iterable[tuple[int, Record]]
-"""Records, each with the number of its line or row."""
+"""Records, each with the number of its line or row, from 1."""
 
 
 @dataclass(frozen=True)
@@ -48,31 +51,33 @@ class Layout:
 
     text: str
     label: str
-    key: str | None  # the key of the label in targets that are objects, if the option `label` gives it
-    in_words: bool  # the text column holds a list of words
-    targets: bool  # the label column holds targets in the text, not one label of the text
-    cells: bool  # values are cells of CSV or TSV, so lists are strings
+    key: str | None  # if targets are objects: the key of their label, if the option `label` names it
+    is_word_list: bool  # the text column contains a list of words
+    has_targets: bool  # the label column contains targets, not one label of the text
+    from_csv: bool  # values are fields of CSV or TSV, so lists are strings
 
 
 def read_jsonl(path: Path, split: str, options: Options) -> Reading:
-    """The examples of a file with one JSON object per line."""
-    return _reading(path, _objects(path), split, options, cells=False)
+    """Read a file with one JSON object per line: the unit, and the annotated texts of each split."""
+    return _reading(path, _objects(path), split, options, from_csv=False)
 
 
 def read_csv(path: Path, split: str, options: Options) -> Reading:
-    """The examples of a CSV file with a header."""
-    return _reading(path, _rows(path, ","), split, options, cells=True)
+    """Read a CSV file with a header: the unit, and the annotated texts of each split."""
+    return _reading(path, _rows(path, ","), split, options, from_csv=True)
 
 
 def read_tsv(path: Path, split: str, options: Options) -> Reading:
-    """The examples of a TSV file with a header."""
-    return _reading(path, _rows(path, TAB), split, options, cells=True)
+    """Read a TSV file with a header: the unit, and the annotated texts of each split."""
+    return _reading(path, _rows(path, TAB), split, options, from_csv=True)
 
 
-def _reading(path: Path, records: Records, split: str, options: Options, *, cells: bool) -> Reading:
-    unit, splits = annotate(str(path), records, split, options, cells=cells)
+def _reading(path: Path, records: Records, split: str, options: Options, *, from_csv: bool) -> Reading:
+    unit, splits = annotate(str(path), records, split, options, from_csv=from_csv)
     if unit is None:
-        raise InputError(f"{path}: no labelled example found; expected at least one")
+        raise InputError(
+            f"{path}: no labelled example found; check the options that name the columns: label=, text=, words="
+        )
     if unit == "sentence":
         texts = [targets for annotated in splits.values() for _, targets in annotated]
         unlabelled = sum(not targets for targets in texts)
@@ -82,11 +87,12 @@ def _reading(path: Path, records: Records, split: str, options: Options, *, cell
 
 
 def annotate(
-    where: str, records: Records, split: str, options: Options, *, cells: bool
+    where: str, records: Records, split: str, options: Options, *, from_csv: bool, number_name: str = "line"
 ) -> tuple[Unit | None, dict[str, list[Annotated]]]:
-    """The unit of the examples in numbered records (None without examples), and the annotated texts of each split.
+    """The unit (None if nothing is labelled), and the annotated texts of each split.
 
-    The layout is that of the first record. where: the name of the source, for error messages.
+    The first record determines the layout of all records. where: the name of the source, for error messages. records:
+    each with its number. number_name: what this number counts, for error messages: lines of a file, or rows.
     """
     layout: Layout | None = None
     column: str | None = None
@@ -95,57 +101,59 @@ def annotate(
     for number, record in records:
         try:
             if layout is None:
-                layout, column = find_layout(record, options, cells=cells), _split_column(record, options)
+                layout, column = find_layout(record, options, from_csv=from_csv), _split_column(record, options)
             unit, annotated = _annotated(record, layout)
             split_name = split if column is None else _split_name(record, column)
             units |= {unit} if annotated[1] else set()
             if len(units) > 1:
-                raise InputError(f"a {unit} target arrived after another unit's; expected one unit in all targets")
+                earlier = ", ".join(units - {unit})
+                raise InputError(f"{unit} target after {earlier} targets; expected targets of one unit in all records")
         except InputError as error:
-            raise InputError(f"{where}, line {number}: {error}") from None
+            raise InputError(f"{where}, {number_name} {number}: {error}") from None
         splits.setdefault(split_name, []).append(annotated)
     return units.pop() if units else None, splits
 
 
-def find_layout(record: Record, options: Options, *, cells: bool) -> Layout:
+def find_layout(record: Record, options: Options, *, from_csv: bool) -> Layout:
     """The layout of records like this one: the columns that the options name, else columns with the usual names."""
     if options.unit not in {None, "token", "sentence"}:
         raise InputError(
-            f"unit {options.unit!r} requested; expected token or sentence (targets give span and pair by their keys)"
+            f"unit {options.unit!r} requested; expected token or sentence: spans and pairs are recognised by the keys "
+            "of their targets (start and stop, head and dependent)"
         )
     words = _column(record, options.words, WORDS, "words=")
     text = _column(record, options.text, TEXT, "text=")
     label, key = _label_column(record, options, sentence_first=options.unit == "sentence" or words is None)
     if options.unit is not None:
-        targets = options.unit == "token"
-    elif cells:
-        targets = words is not None and options.text is None and label not in LABEL
+        has_targets = options.unit == "token"
+    elif from_csv:
+        has_targets = words is not None and options.text is None and label not in LABEL
     else:
-        targets = isinstance(record[label], list)
-    source = words if targets or options.words or text is None else text
+        has_targets = isinstance(record[label], list)
+    source = words if has_targets or options.words or text is None else text
     if source is None:
-        usual, option = (WORDS, "words=") if targets else (TEXT + WORDS, "text= or words=")
-        raise _no_column(record, f"the text ({'|'.join(usual)})", f"name one with {option}")
-    return Layout(source, label, key, in_words=source == words, targets=targets, cells=cells)
+        usual, option = (WORDS, "words=") if has_targets else (TEXT + WORDS, "text= or words=")
+        raise _no_column(record, f"text column ({' or '.join(usual)})", f"name one with {option}")
+    return Layout(source, label, key, is_word_list=source == words, has_targets=has_targets, from_csv=from_csv)
 
 
 def label_name(value: object) -> str | None:
-    """The name of a label: numbers and booleans are written as in JSON; None means no label."""
+    """The name of a label; numbers and booleans are written as in JSON, and None means no label."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, (bool, int, float)):
         return json.dumps(value)
-    raise InputError(f"label {short_repr(value)} arrived; expected a string, a number or true/false")
+    raise InputError(f"invalid label {short_repr(value)}; expected a string, a number or true/false")
 
 
 def _column(record: Record, name: str | None, usual: tuple[str, ...], option: str) -> str | None:
     if name is not None and name not in record:
-        raise _no_column(record, short_repr(name), f"name one with {option}")
+        raise _no_column(record, f"column {short_repr(name)}", f"set {option} to one of them")
     return name or next((column for column in usual if column in record), None)
 
 
 def _label_column(record: Record, options: Options, *, sentence_first: bool) -> tuple[str, str | None]:
-    """The column of the label, and the key of the label in its targets if the option `label` is no column."""
+    """The column of the label, and the key of the label in its targets if the option `label` does not name a column."""
     usual = LABEL + TARGETS if sentence_first else TARGETS + LABEL
     default = next((name for name in usual if name in record), None)
     if options.label is None and default is not None:
@@ -154,13 +162,17 @@ def _label_column(record: Record, options: Options, *, sentence_first: bool) -> 
         return options.label, None
     if options.label is not None and default is not None and isinstance(record[default], list):
         return default, options.label
-    missing = short_repr(options.label) if options.label else f"the label ({'|'.join(usual)})"
-    raise _no_column(record, missing, "name one with label=")
+    if options.label is not None:
+        raise _no_column(record, f"column {short_repr(options.label)}", "set label= to one of them")
+    raise _no_column(record, f"label column ({' or '.join(usual)})", "name one with label=")
 
 
 def _no_column(record: Collection[str], missing: str, advice: str) -> InputError:
-    columns = ", ".join(short_repr(name) for name in list(record)[:20]) or "none"
-    return InputError(f"no column for {missing}; found {columns}: {advice}")
+    return InputError(f"no {missing}; the columns are {_listed(record)}: {advice}")
+
+
+def _listed(names: Collection[str]) -> str:
+    return ", ".join(short_repr(name) for name in list(names)[:20]) or "none"
 
 
 def _split_column(record: Record, options: Options) -> str | None:
@@ -174,44 +186,47 @@ def _split_column(record: Record, options: Options) -> str | None:
 def _split_name(record: Record, column: str) -> str:
     value = record.get(column)
     if not isinstance(value, str) or not value.strip():
-        raise InputError(f"split {short_repr(value)} arrived; expected a name in column {column!r}")
+        raise InputError(f"invalid split {short_repr(value)}; expected a name in column {column!r}")
     return value.strip()
 
 
 def _annotated(record: Record, layout: Layout) -> tuple[Unit, Annotated]:
     for column in (layout.text, layout.label):
         if column not in record:
-            raise _no_column(record, short_repr(column), "expected the same in every record")
+            raise _no_column(record, f"column {short_repr(column)}", "all records must have the same columns")
     text = _text(record[layout.text], layout)
     value = record[layout.label]
-    if not layout.targets:
-        label = _cell_label(value.strip()) if layout.cells else label_name(value)
+    if not layout.has_targets:
+        label = _field_label(value.strip()) if layout.from_csv else label_name(value)
         return "sentence", (text, [] if label is None else [((), label)])
-    values = _list(value) if layout.cells else value
+    values = _list(value) if layout.from_csv else value
     if not isinstance(values, list):
-        raise InputError(f"{layout.label} {short_repr(values)} arrived; expected a list of targets")
+        raise InputError(f"invalid {layout.label} {short_repr(values)}; expected a list of targets")
     if values and isinstance(values[0], dict):
         unit = _unit(values[0])
         return unit, (text, [target for value in values for target in _targets(value, unit, layout.key or "label")])
     if values and layout.key is not None:
-        raise _no_column(record, short_repr(layout.key), "name one with label=")
-    if len(values) != len(text) and (values or layout.cells):
-        raise InputError(f"{len(text)} words but {len(values)} targets arrived; expected one target per word")
-    labels = [_cell_label(value) if layout.cells else label_name(value) for value in values]
+        raise InputError(
+            f"label={layout.key} names neither a column ({_listed(record)}) nor a key of the targets, which are plain "
+            "labels; omit it or name a column"
+        )
+    if len(values) != len(text) and (values or layout.from_csv):
+        raise InputError(f"{len(text)} words but {len(values)} labels; expected one label per word")
+    labels = [_field_label(value) if layout.from_csv else label_name(value) for value in values]
     return "token", (text, [((i,), label) for i, label in enumerate(labels) if label is not None])
 
 
 def _text(value: object, layout: Layout) -> Text:
-    if not layout.in_words:
+    if not layout.is_word_list:
         if isinstance(value, str):
             return value
-        raise InputError(f"{layout.text} {short_repr(value)} arrived; expected a string")
-    words = _list(value) if layout.cells and isinstance(value, str) else value
+        raise InputError(f"invalid {layout.text} {short_repr(value)}; expected a string")
+    words = _list(value) if layout.from_csv and isinstance(value, str) else value
     if isinstance(words, list) and all(isinstance(word, str) for word in words):
         return tuple(words)
-    if layout.cells and isinstance(value, str):
+    if layout.from_csv and isinstance(value, str):
         return tuple(value.split())  # words that look like a JSON list, such as [ 1 ]
-    raise InputError(f"{layout.text} {short_repr(words)} arrived; expected a list of words")
+    raise InputError(f"invalid {layout.text} {short_repr(words)}; expected a list of words")
 
 
 def _unit(target: Record) -> Unit:
@@ -219,39 +234,39 @@ def _unit(target: Record) -> Unit:
         if all(key in target for key in keys):
             return unit
     raise InputError(
-        f"target {short_repr(target)} arrived; expected keys token, or start and stop, or head and dependent"
+        f"invalid target {short_repr(target)}; expected keys token, or start and stop, or head and dependent"
     )
 
 
 def _targets(target: object, unit: Unit, key: str) -> list[Target]:
-    """A list with the target that an object describes; empty if it has no label."""
+    """A list with the target that a JSON object describes; empty if the target has no label."""
     if not isinstance(target, dict) or _unit(target) != unit:
-        raise InputError(f"target {short_repr(target)} arrived among targets of unit {unit}; expected one unit")
+        raise InputError(f"invalid target {short_repr(target)}; expected a {unit} target, as the first of this record")
     if key not in target:
-        raise _no_column(target, f"the label ({key})", "name one with label=")
+        raise InputError(f"a target has no key {key!r}; its keys are {_listed(target)}: name its label with label=")
     label = label_name(target[key])
     positions = [target[key] for keys, keys_unit in PLACES.items() if keys_unit == unit for key in keys]
     if not all(type(position) is int for position in positions):
-        raise InputError(f"target {short_repr(target)} arrived; expected whole numbers as positions")
+        raise InputError(f"invalid target {short_repr(target)}; expected whole numbers as positions")
     return [] if label is None else [(positions, label)]
 
 
-def _list(cell: str) -> list[object]:
-    """The list in a cell: JSON, or items separated by spaces."""
-    cell = cell.strip()
-    if cell.startswith("[") and cell.endswith("]"):
+def _list(field: str) -> list[object]:
+    """The list in a field of CSV or TSV: JSON, or items separated by spaces."""
+    field = field.strip()
+    if field.startswith("[") and field.endswith("]"):
         try:
-            return list(_json(cell))
+            return list(_json(field))
         except InputError:
-            if cell[1] in "'\"":  # the repr of a Python list
+            if field[1] in "'\"":  # the repr of a Python list
                 raise InputError(
-                    f"{short_repr(cell)} is not a JSON list; write one, or words separated by spaces"
+                    f"{short_repr(field)} is not a JSON list; use double quotes, or items separated by spaces"
                 ) from None
-    return list(cell.split())
+    return list(field.split())
 
 
-def _cell_label(value: object) -> str | None:
-    """The label in a cell; None if the cell is empty or `_`."""
+def _field_label(value: object) -> str | None:
+    """The label in a field of CSV or TSV; None if the field is empty or `_`."""
     return None if value in ("", "_") else label_name(value)
 
 
@@ -264,7 +279,7 @@ def _objects(path: Path) -> Iterator[tuple[int, Record]]:
         except InputError as error:
             raise InputError(f"{path}, line {number}: {error}") from None
         if not isinstance(record, dict):
-            raise InputError(f"{path}, line {number}: {short_repr(record)} arrived; expected a JSON object")
+            raise InputError(f"{path}, line {number}: invalid record {short_repr(record)}; expected a JSON object")
         yield number, record
 
 
@@ -275,18 +290,18 @@ def _json(text: str) -> Any:
     except RecursionError:
         raise InputError(f"{short_repr(text)} is nested too deeply; expected JSON") from None
     except json.JSONDecodeError as error:
-        raise InputError(f"{error.msg} at column {error.colno}; expected JSON") from None
+        raise InputError(f"invalid JSON at character {error.colno}: {error.msg}") from None
     except ValueError as error:  # NaN, or an integer with more digits than Python accepts
         raise InputError(f"{str(error).partition(';')[0]}; expected JSON") from None
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, Record]]:
     """The rows of a table with a header, each with the number of its last line."""
-    # strict: an unpaired quote, which would join the following cells to one, is an error
+    # strict: an unpaired quote is an error; otherwise it would swallow the following fields
     reader = csv.reader(io.StringIO(read_text(path), newline=""), delimiter=delimiter, strict=True)
     header: list[str] | None = None
     try:
@@ -294,14 +309,19 @@ def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, Record]]:
             if header is None:
                 header = [name.strip() for name in row]
                 if len(set(header)) < len(header):
-                    raise InputError(f"{path}, line 1: columns {short_repr(header)}; expected each name once")
+                    raise InputError(
+                        f"{path}, line 1: duplicate names in the columns {short_repr(header)}; expected each name once"
+                    )
             elif len(row) == len(header):
                 yield reader.line_num, dict(zip(header, row, strict=True))
             elif row:
                 raise InputError(
-                    f"{path}, line {reader.line_num}: {len(row)} cells; the header has {len(header)}: expected cells "
-                    f"separated by {'tabs' if delimiter == TAB else 'commas'}, and quoted where they hold one"
+                    f"{path}, line {reader.line_num}: {len(row)} fields, but the header has {len(header)}; separate "
+                    f"fields by {'tabs' if delimiter == TAB else 'commas'}, and quote a field that contains "
+                    f"{'a tab' if delimiter == TAB else 'a comma'}"
                 )
     except csv.Error as error:
         problem = f"{path}, line {reader.line_num}: {error}"
-        raise InputError(f"{problem}; expected cells that hold a quote to be quoted, with quotes doubled") from None
+        raise InputError(
+            f"{problem}; enclose a field that contains a quote in quotes, and double the inner quotes"
+        ) from None
