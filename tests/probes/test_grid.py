@@ -285,7 +285,7 @@ def test_unfit_sizes_and_seeds_are_refused(sizes: object, seeds: object, message
             "train: y has shape \\(2,\\); expected one label for each of the 1 rows",
         ),
         (([[1.0]], ["a"]), ([[1.0, 2.0]], ["a"]), "test has 2 columns; expected 1, as train has"),
-        (([[1.0]], ["a"]), ([[1.0]], [1]), "train has labels such as 'a', test 1; expected the same kind"),
+        (([[1.0]], ["a"]), ([[1.0]], [1]), "train has labels such as 'a', test 1; expected labels of the same type"),
         ((np.zeros((0, 2)), []), ([[1.0, 2.0]], ["a"]), "train: X has shape \\(0, 2\\); expected at least one point"),
         (([[1.0]], ["a"]), (np.zeros((0, 1)), []), "test: X has shape \\(0, 1\\); expected at least one point"),
         (([[1.0]], [0.5]), ([[1.0]], [1]), "train: y holds 0.5 at row 0"),

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 EXAMPLE = "Example: closerlook describe tuned.npz --against original.npz"
 FEWEST_LABELS = 3
 REGISTERED = {"largest_cluster_share": "mean_largest_cluster_share", "neighbours": "shared_neighbours"}
-"""Names in the registry of measures, where they differ from those of `Panel` and `PointSimilarity`."""
+"""Names in the registry of measures, where they differ from the field names of `Panel` and `PointSimilarity`."""
 
 
 def describe(

@@ -176,7 +176,7 @@ def tune(
 
 
 def _show_tuning_messages() -> None:
-    """Show the log messages of the fine-tuning, but not those of the extraction at each snapshot."""
+    """Show the log messages of the fine-tuning, but not the log messages of the extraction at each snapshot."""
     from closerlook.cli.console import show_notes
 
     show_notes()

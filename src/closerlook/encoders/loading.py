@@ -89,7 +89,7 @@ def _load_weights(source: Source, dtype: torch.dtype, trust_remote_code: bool) -
 
 
 def window_limit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
-    """The largest number of tokens, with special tokens, that the model can read at a time."""
+    """The maximum number of tokens per model input, with special tokens."""
     limits = [tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None) or UNLIMITED]
     for name, module in model.named_modules():
         if name.endswith("position_embeddings") and isinstance(module, torch.nn.Embedding):

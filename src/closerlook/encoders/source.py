@@ -60,10 +60,10 @@ class Source:
 
 @dataclass(frozen=True)
 class EncoderInfo:
-    """What extraction and plans must know of an encoder; kept in the store, so that the model need not be loaded again.
+    """The facts about an encoder that extraction and plans need; stored, so that the model is not loaded again.
 
     layers: the number of layers above the embedding output, which is layer 0. width: the number of dimensions of each
-    layer. window: the number of tokens that it reads at a time, with special tokens. has_cls: whether its tokenizer
+    layer. window: the maximum number of tokens per model input, with special tokens. has_cls: whether its tokenizer
     adds a classification token. parameters: the number of parameters.
     """
 

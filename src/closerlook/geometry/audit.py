@@ -15,7 +15,7 @@ from closerlook.geometry.hulls import certified
 from closerlook.geometry.kernels import Progress
 
 PAIRS = 64
-"""Pairs whose certificates are in memory at a time."""
+"""The maximum number of pairs whose certificates are in memory together."""
 
 
 @dataclass(frozen=True)

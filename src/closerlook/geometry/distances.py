@@ -19,7 +19,7 @@ from closerlook.geometry.kernels import Progress
 Statistic = Literal["mean", "min"]
 
 BLOCK = 1024
-"""Rows whose distances to all others are in memory at a time."""
+"""The number of rows in a block; the distances from one block to all rows are in memory together."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ UNIT = 2.0**-53
 """The relative rounding error of one float64 operation."""
 
 ROWS = 4096
-"""Rows processed at a time, so that temporary arrays stay small compared with the points."""
+"""The number of rows in a block, so that temporary arrays stay small compared with the points."""
 
 
 def as_points(X: ArrayLike, name: str = "X") -> Floats:

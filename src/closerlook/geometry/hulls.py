@@ -1,4 +1,4 @@
-"""Decide whether two convex hulls overlap, and how far apart they are, with a proof that plain numpy can check."""
+"""Decide whether two convex hulls overlap, and compute their distance, with a proof that plain numpy can check."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from closerlook.geometry.frame import ROWS, UNIT, Floats, Frame, Integers, as_ar
 Verdict = Literal["separable", "overlapping", "undecided"]
 
 TAU = 1e-6
-"""Hulls overlap if they are nearer than this many RMS radii."""
+"""The default tolerance: hulls closer than this many RMS radii count as overlapping."""
 
 GAP = 1e-6
 """Relative gap between the bounds of a distance."""

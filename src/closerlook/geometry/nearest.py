@@ -23,7 +23,7 @@ FAR = 1e30
 """Queries farther away than this many radii are refused: their products would overflow in single precision."""
 
 QUERIES = 1024
-"""Queries processed at a time."""
+"""The number of queries in a block."""
 
 
 def nearest_hulls(
@@ -108,7 +108,7 @@ class _Work:
         _check_hulls(members, len(points))
         self.frame = Frame.of(points)
         self.inside = 1e-9 * self.frame.radius
-        """Points nearer than this count as inside."""
+        """Points closer to a hull than this count as inside."""
         placed = self.frame.place(points)
         self.hulls = [np.ascontiguousarray(placed[rows]) for rows in members]
         self.Q = self.frame.place(query_points)

@@ -149,7 +149,7 @@ def rsa(A: ArrayLike, B: ArrayLike, *, threads: int | None = None) -> float:
 
 
 def _sums(parts: Iterator[list[Integers]]) -> list[Integers]:
-    """The sum of both counts over strips."""
+    """The counts of the two spaces, each summed over strips."""
     sums = next(parts)
     for counts in parts:
         sums = [np.add(whole, part, out=whole) for whole, part in zip(sums, counts, strict=True)]

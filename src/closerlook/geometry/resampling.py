@@ -91,7 +91,7 @@ def resample_distances(
     """Label distances of replicates: half of each label's rows, then the other half, for each random split.
 
     X: (n, d) the points that were clustered. Hulls of subsets of disjoint hulls are disjoint, so all replicates use the
-    clusters of the whole space, without those of fewer than min_points rows. `draw` chooses the rows; `interval` turns
+    clusters of the whole space that have at least min_points rows. `draw` chooses the rows; `interval` turns
     replicates into a confidence interval.
 
     >>> from closerlook.geometry.clusters import cluster

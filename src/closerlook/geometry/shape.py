@@ -18,13 +18,13 @@ from closerlook.geometry import kernels
 from closerlook.geometry.frame import Floats, Frame, Integers, as_labels, as_points, blocks, check_two_labels
 
 BLOCK_BYTES = 1 << 25
-"""Memory for the distances from a strip of rows to all rows; several strips are computed at a time."""
+"""Memory for the distances from a strip of rows to all rows; several strips are computed in parallel."""
 
 TILE = 128
 """Rows whose distances are one matrix product. Strips begin at multiples of it."""
 
 MOST_TASKS = 8
-"""Most tasks at a time, so that memory stays bounded for any number of threads."""
+"""The maximum number of tasks that run in parallel, so that memory is bounded for any number of threads."""
 
 EMPTY = 1e-6
 """Directions with less than this fraction of the largest spread are rounding errors of 32-bit vectors."""
@@ -187,9 +187,9 @@ def _places(points: Floats) -> Floats:
 class Isotropy:
     """How evenly the variance is spread over directions.
 
-    iso_score: 1 for equal variance in all directions, 0 for variance in one (Rudman et al. 2022). mean_cosine: of two
-    rows. outlier_dimensions: the share of dimensions whose mean is more than OUTLYING standard deviations from the mean
-    of all dimensions (Kovaleva et al. 2021).
+    iso_score: 1 for equal variance in all directions, 0 for variance in one (Rudman et al. 2022).
+    mean_cosine: the mean cosine of two rows. outlier_dimensions: the share of dimensions whose mean is more than
+    OUTLYING standard deviations from the mean of all dimensions (Kovaleva et al. 2021).
     """
 
     iso_score: float

@@ -45,7 +45,7 @@ the number of matrices decides how a GPU computes a product, and so its last dig
 """
 
 JUDGED = 512
-"""Held-out rows evaluated at a time."""
+"""The number of held-out rows that are evaluated together."""
 
 NEVER = -1e30
 """The bias of a padded output: its probability is 0, even after much weight decay."""

@@ -176,7 +176,7 @@ def _listed(names: Collection[str]) -> str:
 
 
 def _split_column(record: Record, options: Options) -> str | None:
-    """The column that holds the split of each record, if there is one."""
+    """The name of the column with the split of each record; None if there is none."""
     if options.split_column is not None:
         return _column(record, options.split_column, (), "split_column=")
     has_splits = options.find_splits and str(record.get(SPLIT, "")).strip() in SPLITS
