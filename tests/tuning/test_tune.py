@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 import torch
 
+from closerlook.encoders import encoder as encoder_module
+from closerlook.encoders.alignment import align
 from closerlook.encoders.encoder import Encoder
 from closerlook.encoders.source import EMBEDDED, resolve
 from closerlook.errors import InputError, WorkError
@@ -437,3 +439,18 @@ def test_weights_of_an_encoder_decoder_cannot_be_saved(tmp_path: Path) -> None:
     folder = save_family("t5", tmp_path / "t5")
     with pytest.raises(InputError, match="save_weights is not supported for encoder-decoder models such as t5"):
         tune(folder, small(), save_weights=True, out=tmp_path / "run")
+
+
+def test_texts_are_tokenized_once_for_all_snapshots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def texts_read(snapshots: int) -> int:
+        read: list[int] = []
+
+        def counted(tokenizer: Any, texts: Any, window: int) -> Any:
+            read.append(len(texts))
+            return align(tokenizer, texts, window)
+
+        monkeypatch.setattr(encoder_module, "align", counted)
+        tune(EMBEDDED, small(), store=tmp_path / str(snapshots), **SHORT | {"snapshots": snapshots})
+        return sum(read)
+
+    assert texts_read(5) == texts_read(2)

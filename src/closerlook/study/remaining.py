@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import heapq
+import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from statistics import NormalDist
 
 from closerlook.study.cells import Cell
 from closerlook.study.sizes import Estimate
@@ -16,14 +19,37 @@ UNKNOWN_SHARE = 0.02
 Estimates of a kind may be wrong by a factor of 30; then this share would still be less than the rest.
 """
 
+NEEDED_CELLS = 2
+"""Measured cells that a kind needs if more than LARGE_SHARE of the time is left for it and the next cell ends soon.
+
+A single one may be an exception, and is the shortest if several began together. The next one ends soon if another
+worker runs it, or if more than MANY_CELLS are left.
+"""
+
+LARGE_SHARE, MANY_CELLS = 0.3, 10
+
+SPREAD = 0.4
+"""The standard deviation of the logarithm of a cell's time over its expected time."""
+
+SURE_SHARE = 0.5
+"""If one running cell may decide when the study ends, no number is shown once less than this share of it is left.
+
+Towards the end of a cell, the usual spread of its time is more than the time left.
+"""
+
+NORMAL = NormalDist()
+MOST_DEVIATIONS = 6.0
+"""Standard deviations beyond which a running cell does not get any later: the probabilities would be rounded to 1."""
+
 OVERHEAD = 0.05
 """Seconds for sending a cell to a worker and back that count at most; more is waiting for a busy worker."""
 
 
 @dataclass
 class _Measured:
-    """Seconds that cells of a kind took, and seconds that were estimated for them."""
+    """The number of finished cells of a kind, seconds that they took, and seconds that were estimated for them."""
 
+    n: int = 0
     seconds: float = 0.0
     estimated: float = 0.0
 
@@ -50,6 +76,11 @@ class RemainingTime:
         if cell.key not in self._estimates:
             self._estimates[cell.key] = self._estimate_cell(cell)
         return self._estimates[cell.key]
+
+    def needs_pilot(self, kind: str, queued: int) -> bool:
+        """Whether a cell of that kind must run early, with that many early ones queued already."""
+        measured = self._measured.get(kind)
+        return (0 if measured is None else measured.n) + queued < NEEDED_CELLS
 
     def is_measured(self, kind: str) -> bool:
         """Whether a cell of that kind has finished."""
@@ -116,6 +147,7 @@ class RemainingTime:
     def learn(self, cell: Cell, seconds: float) -> None:
         """Use the time that a cell took for the estimates of its kind."""
         measured = self._measured[cell.kind]
+        measured.n += 1
         measured.seconds += seconds
         measured.estimated += self.estimate(cell).seconds
 
@@ -124,31 +156,61 @@ class RemainingTime:
     def seconds(self) -> float | None:
         """Seconds until the study ends; None as long as too little is known.
 
-        Workers share the work evenly, but no cell is shared: the study takes at least as long as its longest cell, and
-        as a fine-tuning together with the cells that follow it.
+        The study takes at least as long as its work shared evenly by all workers, as its cells given to one worker
+        each, and as a fine-tuning together with the cells that follow it.
         """
         by_kind: defaultdict[str, float] = defaultdict(float)
-        longest = 0.0
+        cells_left, longest, is_sure = [], 0.0, True
         for cell in self._to_do.values():
             left = self._cell_left(cell)
+            cells_left.append(left)
             by_kind[cell.kind] += left
             following = sum(self._coming_left(cell.key).values())
-            longest = max(longest, left + following / self.workers)
+            if left + following / self.workers > longest:
+                longest = left + following / self.workers
+                is_sure = cell.key not in self._begun or left > SURE_SHARE * self.expected_seconds(cell)
         for key in self._coming:
             for kind, left in self._coming_left(key).items():
                 by_kind[kind] += left
+        shared = max(sum(by_kind.values()) / self.workers, _longest_first(cells_left, self.workers))
+        if not self._is_known(by_kind) or (longest > shared / 2 and not is_sure):
+            return None
+        return max(shared, longest)
+
+    def _is_known(self, by_kind: Mapping[str, float]) -> bool:
+        """Whether enough cells are measured for these seconds left of each kind."""
         total = sum(by_kind.values())
         unknown = sum(left for kind, left in by_kind.items() if not self.is_measured(kind))
-        if unknown > UNKNOWN_SHARE * total:
-            return None
-        return max(total / self.workers, longest)
+        return unknown <= UNKNOWN_SHARE * total and not any(
+            self._needs_cells(kind, left, total) for kind, left in by_kind.items()
+        )
+
+    def _needs_cells(self, kind: str, left: float, total: float) -> bool:
+        """Whether more cells of a kind must be measured, of which `left` of all the `total` seconds are left."""
+        measured = self._measured.get(kind)
+        if measured is None or measured.n >= NEEDED_CELLS:
+            return False
+        soon = left > MANY_CELLS * measured.seconds / measured.n or (self.workers > 1 and bool(self._running(kind)))
+        return soon and left > LARGE_SHARE * total
 
     def _cell_left(self, cell: Cell) -> float:
-        """The time that a cell still takes, less what it has run already."""
+        """The time that a cell still takes. For a running cell: the median, given that it has not finished yet."""
         expected = self.expected_seconds(cell)
         begun = self._begun.get(cell.key)
-        return expected if begun is None else max(expected - (self._clock() - begun), 0.1 * expected)
+        elapsed = 0.0 if begun is None else self._clock() - begun
+        if not elapsed or not expected:
+            return expected
+        finished = NORMAL.cdf(min(math.log(elapsed / expected) / SPREAD, MOST_DEVIATIONS))
+        return expected * math.exp(SPREAD * NORMAL.inv_cdf((1 + finished) / 2)) - elapsed
 
     def _coming_left(self, key: str) -> dict[str, float]:
         """The time of the cells that a fine-tuning will bring, by kind."""
         return {kind: seconds * self._ratio(kind) for kind, seconds in self._coming.get(key, {}).items()}
+
+
+def _longest_first(cells: Iterable[float], workers: int) -> float:
+    """Seconds until all cells have finished, if each idle worker takes the longest cell that is left."""
+    busy_until = [0.0] * workers
+    for seconds in sorted(cells, reverse=True):
+        heapq.heapreplace(busy_until, busy_until[0] + seconds)
+    return max(busy_until)

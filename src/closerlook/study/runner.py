@@ -119,7 +119,7 @@ class _Runner:
         self.study, self.out, self.engine, self.watch = study, out, engine, watch
         self.time = RemainingTime(partial(estimate_cell, study), engine.workers)
         self.state = StudyState(Graph(), self.time.seconds)
-        self.pilots: set[str] = set()
+        self.pilots: Counter[str] = Counter()
         self.queue: list[tuple[int, bool, float, str]] = []
         self.needs: dict[str, set[str]] = {}
         self.followers: dict[str, list[str]] = {}
@@ -180,11 +180,11 @@ class _Runner:
     def _queue(self, cells: Sequence[Cell]) -> None:
         """Queue cells that can run now: by the priority of their kind, then those that take longest first.
 
-        The first cell of a kind comes before fine-tunings: its time tells how long the others will take.
+        The first cells of a kind come before fine-tunings: their times tell how long the others will take.
         """
         for seconds, cell in sorted(((self.time.expected_seconds(cell), cell) for cell in cells), key=_longest_first):
-            is_pilot = not self.time.is_measured(cell.kind) and cell.kind not in self.pilots
-            self.pilots.add(cell.kind)
+            is_pilot = self.time.needs_pilot(cell.kind, self.pilots[cell.kind])
+            self.pilots[cell.kind] += is_pilot
             priority = kind_of(cell).priority
             heapq.heappush(
                 self.queue, (min(priority, EARLY) if is_pilot else priority, not is_pilot, -seconds, cell.key)
