@@ -386,7 +386,7 @@ def test_lora_without_peft_names_the_install_command(monkeypatch: pytest.MonkeyP
         ({"device": "tpu9"}, "device 'tpu9' is unknown"),
         ({"snapshots": [11]}, "a snapshot at step 11 requested; this training has steps 0 to 10"),
         ({"snapshots": "sometimes"}, "snapshots 'sometimes' requested; expected log"),
-        ({"save_weights": True}, "save_weights requested without a folder; pass out as well"),
+        ({"save_weights": True}, "save_weights needs a folder; set out= as well"),
         ({"probe": []}, "no task given"),
         ({"probe": ["toy-pos", "toy-pos"]}, "two tasks to probe are called toy-pos"),
         (
