@@ -43,7 +43,7 @@ COLOURS = (OKABE_ITO[0], OKABE_ITO[3], OKABE_ITO[1])
 def centroid_paths(results: Results, runs: list[Run]) -> Figure | None:
     """The paths of the label centroids in the plane of their largest variance, at two layers (first seed).
 
-    The layers are the first one above the embeddings and the last one.
+    They are the first and the last measured layer above the embeddings.
     """
     run = runs[0]
     data = path_data(results, run)
@@ -78,7 +78,7 @@ def _layers_text(layers: list[int]) -> str:
     """The layers of the figure, as its caption names them."""
     if len(layers) == 1:
         return f"layer {layers[0]}"
-    return f"the first layer above the embeddings ({layers[0]}) and the last layer ({layers[-1]})"
+    return f"the first and the last measured layer above the embeddings (layers {layers[0]} and {layers[-1]})"
 
 
 def path_data(results: Results, run: Run) -> pd.DataFrame:
