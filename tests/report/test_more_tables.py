@@ -48,7 +48,7 @@ def test_nulls_are_shown_with_the_numbers_of_the_findings(results: Results) -> N
     ]
     assert distances[2:4] == ["1.00 (subsample: null labels 0.40 ± 0.10, subsample: true labels 1.20)", "3.25 ± 0.35"]
     note = finding_tables.clusters_table(results).note
-    assert "Null labels of clusters: the labels are shuffled among the points." in note
+    assert "Null labels for clusters: the labels are shuffled among the points." in note
     assert "on a subsample of at most 80 points, in which rare labels may be missing." in note
     assert "distances" not in note
 

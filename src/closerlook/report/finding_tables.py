@@ -126,14 +126,15 @@ def null_note(results: Results, *, similarity: bool = True, shuffled: str = "clu
     """
     sentences = []
     if similarity and results.has(f"similarity_null_mean_{results.train_test}"):
-        sentences.append("Null labels of a similarity: the label names of one of the two spaces are permuted.")
+        sentences.append("Null labels for similarity: the label names of one of the two spaces are permuted.")
     points = subsample_size(results)
     if shuffled and points:
-        sentences.append(f"Null labels of {shuffled}: the labels are shuffled among the points.")
+        sentences.append(f"Null labels for {shuffled}: the labels are shuffled among the points.")
         if any(is_subsampled(results, "n_clusters", *pair) for pair in results.pairs()):
             sentences.append(
-                f"They are computed on a subsample of at most {points:,} points, in which rare labels may be missing. "
-                "So compare them only with the true labels on the same subsample, not with the value of all points."
+                f"These values are computed on a subsample of at most {points:,} points, in which rare labels may be "
+                "missing. Compare them only with the true labels on the same subsample, not with the value of all "
+                "points."
             )
     return " ".join(sentences)
 

@@ -56,7 +56,7 @@ MEASURES = (
     Measure(
         "n_clusters",
         "clusters",
-        "number of DirectProbe clusters; as many as labels: the space is linearly separable",
+        "number of DirectProbe clusters; if it equals the number of labels, the space is linearly separable",
         digits=0,
         null="subsampled_clusters",
     ),
@@ -70,14 +70,14 @@ MEASURES = (
     Measure(
         "n_undecided",
         "undecided pairs",
-        "pairs of clusters for which the solver stalled before it proved them separable or overlapping",
+        "number of pairs of clusters for which the solver stalled before it proved them separable or overlapping",
         digits=0,
     ),
     Measure("rms_radius", "RMS radius", "root mean square distance of the points from their mean"),
     Measure(
         "label_clusters",
         "clusters of a label",
-        "number of clusters of a label; n: its points",
+        "number of clusters of a label; n: number of its points",
         digits=0,
         rows="label",
         archive="ends of last layer",
@@ -150,7 +150,8 @@ MEASURES = (
     Measure(
         "mean_minimum_distance_bias",
         "bias of the mean minimum distance",
-        "mean minimum distance on halves of the examples minus that on all examples; n: number of halves",
+        "mean minimum distance on halves of the examples minus mean minimum distance on all examples; n: number of "
+        "halves",
     ),
     Measure(
         "n_excluded_clusters",
@@ -217,7 +218,13 @@ def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
 
 
 KIND = Kind(
-    "geometry", 3, "measure", run, estimate, requests=("clusters", "distances", "uncertainty"), measures=MEASURES
+    "geometry",
+    3,
+    "clusters and distances of",
+    run,
+    estimate,
+    requests=("clusters", "distances", "uncertainty"),
+    measures=MEASURES,
 )
 
 
