@@ -50,11 +50,11 @@ def test_a_study_prints_a_line_for_each_task_and_says_what_is_new(plan: Path, tm
     for told in ("before → after fine-tuning", "bert-tiny", "words", "clusters", "accuracy", " → "):
         assert told in out
     assert "study small: bert-tiny × " in err
-    assert "25 of 25 cells are finished, 25 of them new; " in err
-    assert f"measurements in {tmp_path / 'out' / 'results.parquet'} and .csv" in err
+    assert "25 of 25 cells finished (25 computed now) in " in err
+    assert f"measurements are in {tmp_path / 'out' / 'results.parquet'} and results.csv" in err
     again, err = run(capsys, "study", plan, "--out", tmp_path / "out", "--engine", "here")
     assert again == out
-    assert "25 of 25 cells are finished, 0 of them new; " in err
+    assert "25 of 25 cells finished (0 computed now) in " in err
 
 
 def test_a_csv_file_replaces_the_tasks_of_a_preset_with_a_note_on_standard_error(
@@ -80,7 +80,7 @@ def test_another_study_in_the_same_folder_is_told(frozen: Path, tmp_path: Path, 
     _, err = run(capsys, "study", frozen, *ask)
     assert "replaced" not in err
     _, err = run(capsys, "study", other, *ask)
-    assert "the table and page of study small in this folder are replaced; its cells are kept" in err
+    assert "the results table and report of study small in this folder are replaced; its finished cells are kept" in err
 
 
 def test_a_file_in_the_place_of_the_folder_is_refused_by_a_dry_run_too(
@@ -144,11 +144,11 @@ def test_progress_is_a_line_now_and_then_where_it_goes_to_a_file(
 ) -> None:
     monkeypatch.setattr(command, "QUIET_SECONDS", 0.0)
     _, err = run(capsys, "study", frozen, "--out", tmp_path / "out", "--engine", "here")
-    lines = [line for line in err.splitlines() if " of 3 cells, " in line]
-    assert lines[0].startswith("0 of 3 cells, ")
-    assert lines[0].endswith("B · extract bert-tiny")
-    assert " left · " not in lines[0]  # nothing is known yet
-    assert lines[-1].startswith("3 of 3 cells, about 0 s left")
+    lines = [line for line in err.splitlines() if " of 3 cells finished; " in line]
+    assert lines[0].startswith("0 of 3 cells finished; ")
+    assert lines[0].endswith("B memory; running: extract bert-tiny")
+    assert " left; " not in lines[0]  # nothing is known yet
+    assert lines[-1].startswith("3 of 3 cells finished; about 0 s left")
 
 
 @pytest.mark.slow
@@ -187,7 +187,7 @@ def test_failed_cells_are_one_line_and_exit_code_one(
     assert "1 of 3 cells failed, and 0 depend on them; first failure: ValueError: this space is odd; see " in line
     assert line.endswith("run the same command again to retry them")
     assert len(list((tmp_path / "out" / "failed").glob("*.json"))) == 1
-    assert "2 of 3 cells are finished" in err
+    assert "2 of 3 cells finished (2 computed now)" in err
 
 
 @pytest.mark.parametrize(

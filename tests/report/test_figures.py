@@ -1,6 +1,7 @@
 """The data behind every figure, worked out by hand from golden.csv; and the figures as files."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -127,7 +128,20 @@ def test_paths_of_centroids_at_the_first_and_last_layer(figures: dict[tuple[str,
         (1, "A", 20, 1, -1, "end"),
     ]
     assert (2, "C", 20, 4, 0, "end") in rows(figure, "layer", "label", "step", "x", "y", "end")
-    assert "layer 1: 75%; layer 2: 75%" in figure.caption
+    assert "They explain 75% (layer 1) and 75% (layer 2) of the variance." in figure.caption
+
+
+def test_every_point_of_a_path_is_drawn() -> None:
+    """The marks of the chart show each value of `end` in the data, so that every snapshot has a point and a tooltip."""
+    figure = next(figure for figure in draw_figures(index_results(made_up())) if figure.kind == "paths")
+    assert set(figure.data.end) == {"start", "between", "end"}
+    text = json.dumps(figure.chart.to_dict())
+    assert set(re.findall(r"datum\.end == '([^']+)'", text)) == set(figure.data.end)
+
+
+def test_shifts_give_the_share_of_their_squared_length(figures: dict[tuple[str, str], Figure]) -> None:
+    panels = figures["shifts", "ps-fxn"].chart.to_dict()["concat"]
+    assert panels[0]["title"]["subtitle"] == "85% of squared length"
 
 
 def test_the_chart_of_the_paths_draws_the_start_the_end_and_all_steps_between(results: Results) -> None:

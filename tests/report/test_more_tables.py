@@ -41,26 +41,43 @@ def test_nulls_are_shown_with_the_numbers_of_the_findings(results: Results) -> N
         make(results).shown()[0]
         for make in (finding_tables.accuracy_table, finding_tables.clusters_table, finding_tables.distance_table)
     )
-    assert accuracy[6:8] == ["0.80 [0.70, 0.84] (null 0.02 ± 0.15)", "0.55 ± 0.07 (null 0.02 ± 0.19)"]
-    assert clusters[4:6] == ["5 (null 40.0 ± 4.0, true 5.0)", "3.5 ± 0.7 (null 37.0 ± 4.0, true 3.5)"]
-    assert distances[2:4] == ["1.00 (null 0.40 ± 0.10, true 1.20)", "3.25 ± 0.35"]  # of 80 points
-    assert (
-        "on a subsample of at most 80 points (true: the true labels on that subsample)"
-        in finding_tables.clusters_table(results).note
-    )
+    assert accuracy[6:8] == [
+        "0.80 [0.70, 0.84] (shuffled labels 0.02 ± 0.15)",
+        "0.55 ± 0.07 (shuffled labels 0.02 ± 0.19)",
+    ]
+    assert clusters[4:6] == [
+        "5 (subsample: shuffled labels 40.0 ± 4.0, subsample: true labels 5.0)",
+        "3.5 ± 0.7 (subsample: shuffled labels 37.0 ± 4.0, subsample: true labels 3.5)",
+    ]
+    assert distances[2:4] == [
+        "1.00 (subsample: shuffled labels 0.40 ± 0.10, subsample: true labels 1.20)",
+        "3.25 ± 0.35",
+    ]
+    note = finding_tables.clusters_table(results).note
+    assert "Shuffled labels for clusters: the labels are shuffled among the points." in note
+    assert "on a subsample of at most 80 points, in which rare labels may be missing." in note
+    assert "distances" not in note
 
 
 def test_a_null_on_all_points_needs_no_second_value_of_the_true_labels() -> None:
     table = golden_beyond()
     table.loc[table.measure.str.startswith("subsampled"), "n"] = 100
-    assert finding_tables.clusters_table(index_results(table)).shown()[0][4] == "5 (null 40.0 ± 4.0)"
+    everything = index_results(table)
+    clusters = finding_tables.clusters_table(everything)
+    assert clusters.shown()[0][4] == "5 (shuffled labels 40.0 ± 4.0)"
+    assert "subsample" not in clusters.note
+    titles = [row[1] for row in finding_tables.summary_table(everything).shown()]
+    assert "clusters (shuffled labels)" in titles
+    assert not [title for title in titles if "subsample" in title]
 
 
 def test_the_summary_has_rows_for_null_labels(results: Results) -> None:
     shown = {row[1]: row[2:] for row in finding_tables.summary_table(results).shown() if row[0] == "bert-tiny"}
     assert shown["train–test similarity (shuffled labels)"] == ["0.02 → 0.02", "–", "–"]
-    assert shown["clusters (shuffled labels)"] == ["40 → 37", "–", "–"]
-    assert shown["mean minimum distance (shuffled labels)"] == ["0.40", "–", "–"]
+    assert shown["clusters of subsampled points (true labels)"] == ["5.0 → 3.5", "–", "–"]
+    assert shown["clusters of subsampled points (shuffled labels)"] == ["40.0 → 37.0", "–", "–"]
+    assert shown["mean minimum distance of subsampled points (true labels)"] == ["1.20", "–", "–"]
+    assert shown["mean minimum distance of subsampled points (shuffled labels)"] == ["0.40", "–", "–"]
 
 
 def test_similarity_compared_with_null_labels_and_other_weights(results: Results) -> None:
@@ -139,8 +156,11 @@ def test_nulls_have_columns_of_their_own_in_csv(results: Results) -> None:
 
 def test_a_null_is_shown_with_and_without_its_standard_deviation() -> None:
     column = Column("x")
-    assert show_value(Measurement(0.5, null_mean=0.1, null_sd=0.25), column) == "0.50 (null 0.10 ± 0.25)"
-    assert show_value(Measurement(0.5, sd=0.1, null_mean=-0.1).scaled(10), Column("x", digits=0)) == "5 ± 1 (null −1)"
+    assert show_value(Measurement(0.5, null_mean=0.1, null_sd=0.25), column) == "0.50 (shuffled labels 0.10 ± 0.25)"
+    assert (
+        show_value(Measurement(0.5, sd=0.1, null_mean=-0.1).scaled(10), Column("x", digits=0))
+        == "5 ± 1 (shuffled labels −1)"
+    )
 
 
 @pytest.mark.parametrize(("p", "text"), [(0.00001, "< 0.0001"), (0.0, "< 0.0001"), (0.0001, "0.0001"), (1.0, "1.0000")])
@@ -429,10 +449,13 @@ def test_two_studies_have_chance_and_shape_side_by_side(results: Results) -> Non
     assert shown["ps-fxn", "clusters"] == [
         "5",
         "3",
-        "5 (null 40.00 ± 4.00, true 5.00)",
-        "3.50 ± 0.71 (null 37.00 ± 4.00, true 3.50)",
+        "5 (subsample: shuffled labels 40.00 ± 4.00, subsample: true labels 5.00)",
+        "3.50 ± 0.71 (subsample: shuffled labels 37.00 ± 4.00, subsample: true labels 3.50)",
         "+0.50",
     ]
     assert shown["ps-fxn", "similarity to random weights"][2:4] == ["0.30 [0.10, 0.50]", "0.20 [0.00, 0.40]"]
-    assert shown["ps-fxn", "separable pairs, %"][2:4] == ["75 (null 25.00 ± 5.00)", "100 (null 100.00)"]
+    assert shown["ps-fxn", "separable pairs, %"][2:4] == [
+        "75 (shuffled labels 25.00 ± 5.00)",
+        "100 (shuffled labels 100.00)",
+    ]
     assert shape_table(studies).shown()[0] == [*("bert-tiny", "ps-fxn", "NC1", "–", "–", "0.800", "0.300 ± 0.141", "–")]

@@ -262,6 +262,6 @@ def test_two_studies_side_by_side(tmp_path: Path) -> None:
     second = write_study(tmp_path / "second", made_up(steps=()), MANIFEST | {"plan": {"seeds": [1]}})
     text = Reader(write_comparison(first, second, tmp_path / "both.html").read_text()).text
     assert "A: made up (first)" in text
-    assert "B does not have" in text
+    assert "Limitations of B" in text
     assert "What differs" in text
     assert "Nothing was fine-tuned" in text

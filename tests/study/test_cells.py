@@ -55,8 +55,8 @@ def test_other_content_of_a_task_gives_other_keys_everywhere(tasks: Path, store:
     first, second = (cells(resolve_plan(small_plan(folder), store)) for folder in (tasks, other))
     tested_alone = set(first) & set(second)
     assert {first[key].title for key in tested_alone} <= {
-        "measure bert-tiny · layer 0 · words/test",
-        "measure bert-tiny · layer 2 · words/test",
+        "clusters and distances of bert-tiny · layer 0 · words/test",
+        "clusters and distances of bert-tiny · layer 2 · words/test",
     }
 
 
@@ -93,7 +93,7 @@ def test_other_tuning_changes_the_fine_tuning_and_what_follows_but_not_the_start
     kept = {before[key].title for key in set(before) & set(after)}
     assert all("tuned on" not in title or "step 0" in title for title in kept)
     assert "extract bert-tiny" in kept
-    assert "classify bert-tiny · layer 2 · words/test" in kept
+    assert "train classifier probes on bert-tiny · layer 2 · words/test" in kept
 
 
 def test_a_seed_more_adds_cells_and_changes_none(tasks: Path, store: Path) -> None:
@@ -201,7 +201,10 @@ def test_encoders_are_compared_two_by_two_at_their_last_layers(tasks: Path, stor
     for use in uses:
         assert (use.position.encoder, use.other, use.position.layer) == ("bert-tiny", "random:bert-tiny", 2)
     titles = {graph.cells[key].title for key in graph.cells[uses[0].key].inputs}
-    assert titles == {"measure bert-tiny · layer 2 · words/train", "measure random:bert-tiny · layer 2 · words/train"}
+    assert titles == {
+        "clusters and distances of bert-tiny · layer 2 · words/train",
+        "clusters and distances of random:bert-tiny · layer 2 · words/train",
+    }
     assert not [use for use in graph.placements if use.comparison == "random"]
 
 

@@ -22,7 +22,7 @@ def show(
         list[str] | None, Option("--table", "-t", help="Print only this table, such as accuracy; can be repeated.")
     ] = None,
 ) -> None:
-    """Print the tables of a study: verdicts, before and after, findings, null labels, uncertainty, shape, labels."""
+    """Print the tables of a study: verdicts, before and after, findings, comparisons, uncertainty, shape, labels."""
     from closerlook.cli.console import note, print_table
     from closerlook.report.export import all_tables, folded_tables, write_tables
     from closerlook.report.writing import load_study

@@ -23,12 +23,13 @@ if TYPE_CHECKING:
 EXAMPLE = "Example: closerlook study plan.yaml --out my-study --workers 4"
 QUIET_SECONDS = 10.0
 BAR_SECONDS = 0.25
-"""Where standard error is a file, progress is a line this often; on a terminal the bar moves so often."""
+"""Seconds between two progress lines if standard error is a file, and between two updates of the bar on a terminal."""
 
 
 def study(
     plan: Annotated[
-        str, Argument(help="A YAML file with a plan, or a preset: default, paper, paper-small (needs --encoder).")
+        str,
+        Argument(help="A YAML file with a plan, or a preset: default, paper, or paper-small (which needs --encoder)."),
     ] = "default",
     out: Annotated[
         Path, Option(help="Folder for the results; a study in the same folder continues where it stopped.")
@@ -41,24 +42,29 @@ def study(
         list[str] | None, Option("--task", "-t", help="Use this task instead of those in the plan; may be repeated.")
     ] = None,
     data: Data = None,
-    store: Annotated[Path | None, Option(help="Folder of the store of vectors. (default: OUT/store)")] = None,
+    store: Annotated[Path | None, Option(help="Folder in which the vectors are cached. (default: OUT/store)")] = None,
     device: Annotated[str | None, Option(help="Device: auto (CUDA, else MPS, else CPU), cuda, mps, cpu.")] = None,
     engine: Annotated[
-        str | None, Option(help="Engine that runs the cells: here, processes or dask. (default: processes)")
+        str | None,
+        Option(
+            help="Where cells run: here (in this process), processes (in worker processes) or dask. "
+            "(default: processes; here with one worker; dask with --scheduler)"
+        ),
     ] = None,
     workers: Annotated[
         int | None, Option(min=1, help="Number of cells that run at the same time. (default: number of cores)")
     ] = None,
     scheduler: Annotated[str | None, Option(help="Address of a Dask scheduler, such as tcp://host:8786.")] = None,
     dry_run: Annotated[
-        bool, Option("--dry-run", help="Only list the cells and estimate their time, memory and disk space.")
+        bool,
+        Option("--dry-run", help="Only list the cells and estimate their time, memory and disk space; run none."),
     ] = False,
     report: Annotated[
         bool, Option("--report/--no-report", help="Write the report page and its figures at the end.")
     ] = True,
     as_json: Annotated[bool, Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
-    """Run a plan: fine-tune, extract and measure. Finished cells are not computed again."""
+    """Run a plan: fine-tune, extract and measure. Its units of work (cells) that are finished are not run again."""
     from closerlook.cli.console import note, print_json
     from closerlook.study.engines import choose_engine
     from closerlook.study.results import study_in
@@ -74,7 +80,9 @@ def study(
     note(f"study {requested.name}: {', '.join(requested.encoders)} × {', '.join(requested.tasks)}, into {out}")
     previous = study_in(out)
     if previous not in (None, requested.name):
-        note(f"the table and page of study {previous} in this folder are replaced; its cells are kept for its own plan")
+        note(
+            f"the results table and report of study {previous} in this folder are replaced; its finished cells are kept"
+        )
     with watching() as watch:
         done = execute_study(resolved, out, engine=engine, workers=workers, scheduler=scheduler, watch=watch)
     page = _report(done.out) if report else None
@@ -83,7 +91,7 @@ def study(
     else:
         _print(done)
         if page is not None:
-            sys.stdout.write(f"{page}\n")
+            sys.stdout.write(f"report: {page}\n")
     if done.state.failed:
         failed, blocked = len(done.state.failed), done.state.blocked
         first = next(iter(done.state.failed.values()))
@@ -111,17 +119,17 @@ def _forecast(resolved: ResolvedPlan, out: Path, *, as_json: bool) -> None:
         return
     _settings(resolved)
     print_table(
-        "cells",
-        ["kind", "cells", "done", "time on one core", "memory of a cell", "disk"],
+        "cells (units of work) of the study",
+        ["kind", "cells", "finished", "time on one core", "memory of a cell", "disk space"],
         [
             [kind.kind, kind.cells, kind.done, span(kind.seconds), bytes_text(kind.memory), bytes_text(kind.disk)]
             for kind in kinds
         ],
-        ["cells", "done", "time on one core", "memory of a cell", "disk"],
+        ["cells", "finished", "time on one core", "memory of a cell", "disk space"],
     )
     print_table(
         "",
-        ["total cells", "time on one core", f"time on {cores()} cores", "disk"],
+        ["total cells", "time on one core", f"time on {cores()} cores", "disk space"],
         [
             [
                 sum(kind.cells for kind in kinds),
@@ -140,7 +148,7 @@ def _settings(resolved: ResolvedPlan) -> None:
     plan = resolved.plan
     print_table(
         "fine-tuning",
-        ["encoder", "task", "epochs", "learning rate", "batch", "snapshots", "probed tasks"],
+        ["encoder", "task", "epochs", "learning rate", "batch size", "snapshots", "probed tasks"],
         [
             [e, t, s.epochs, s.learning_rate, s.batch_size, s.snapshots, ", ".join(plan.probed(t))]
             for (e, t), s in resolved.settings.items()
@@ -162,7 +170,7 @@ def span(seconds: float) -> str:
 
 
 class watching:  # noqa: N801 - a context manager, used like a function
-    """A function that shows where a study stands: a bar with what runs now, or a line now and then in a file."""
+    """Yields a function that shows the progress of a study: a bar on a terminal, a line every few seconds in a file."""
 
     def __enter__(self) -> ProgressCallback:
         from rich.console import Console
@@ -176,10 +184,10 @@ class watching:  # noqa: N801 - a context manager, used like a function
                 TextColumn("cells"),
                 BarColumn(bar_width=24),
                 MofNCompleteColumn(),
-                TextColumn("{task.fields[told]}"),
+                TextColumn("{task.fields[details]}"),
             )
             self._bar = Progress(*columns, console=console, transient=True)
-            self._task = self._bar.add_task("cells", total=None, told="")
+            self._task = self._bar.add_task("cells", total=None, details="")
             self._bar.start()
         return self._show
 
@@ -189,26 +197,34 @@ class watching:  # noqa: N801 - a context manager, used like a function
 
     def _show(self, state: StudyState) -> None:
         now = time.monotonic()
-        if now < self._due:  # a study tells of every cell, and looking up memory takes longer than a small one
+        if now < self._due:  # it is called after every cell, and to look up the memory takes longer than a small cell
             return
         if self._bar is not None:
             self._due = now + BAR_SECONDS
-            self._bar.update(self._task, completed=len(state.done), total=state.total, told=_told(state))
+            self._bar.update(self._task, completed=len(state.done), total=state.total, details=_progress_details(state))
         else:
             self._due = now + QUIET_SECONDS
-            sys.stderr.write(f"{len(state.done):,} of {state.total:,} cells, {_told(state)}\n")
+            about = "about " if any(state.coming.values()) else ""
+            sys.stderr.write(
+                f"{len(state.done):,} of {about}{state.total:,} cells finished; {_progress_details(state)}\n"
+            )
 
 
-def _told(state: StudyState) -> str:
+def _progress_details(state: StudyState) -> str:
+    """Failures, remaining time, memory, and the cells that run now, in one line."""
     from closerlook.cli.console import bytes_text
 
     running = [state.graph.cells[key].title for key in state.running]
-    failed = f"{len(state.failed)} failed · " if state.failed else ""
-    more = f" and {len(running) - 1} more" if len(running) > 1 else ""
-    now = f" · {running[0]}{more}" if running else ""
+    others = len(running) - 1
+    more = f" (and {others} other {'cell' if others == 1 else 'cells'})" if others > 0 else ""
     seconds = state.seconds_left
-    left = "" if seconds is None else f"about {span(seconds)} left · "
-    return f"{failed}{left}{bytes_text(_memory())}{now}"
+    parts = [
+        f"{len(state.failed)} failed" if state.failed else "",
+        "" if seconds is None else f"about {span(seconds)} left",
+        f"{bytes_text(_memory())} memory",
+        f"running: {running[0]}{more}" if running else "",
+    ]
+    return "; ".join(part for part in parts if part)
 
 
 def _memory() -> int:
@@ -237,7 +253,7 @@ def _report(folder: Path) -> str | None:
         return str(write_report(folder))
     except Exception as error:  # the results are complete all the same
         why = " ".join(str(error).split())
-        note(f"the page could not be written ({type(error).__name__}: {why}); retry with closerlook report {folder}")
+        note(f"the report could not be written ({type(error).__name__}: {why}); retry with closerlook report {folder}")
         return None
 
 
@@ -259,13 +275,11 @@ def _print(done: CompletedStudy) -> None:
 
     table = load_results(done.out)
     if len(table):
-        print_table(
-            "Last layer, before → after fine-tuning (similarity: of train and test)", COLUMNS, _rows(table), COLUMNS[2:]
-        )
+        print_table("Last layer, before → after fine-tuning", COLUMNS, _rows(table), COLUMNS[2:])
     state = done.state
     note(
-        f"{len(state.done)} of {state.total} cells are finished, {state.computed} of them new; "
-        f"{len(table):,} measurements in {done.table} and .csv; {span(done.seconds)}"
+        f"{len(state.done)} of {state.total} cells finished ({state.computed} computed now) in {span(done.seconds)}; "
+        f"{len(table):,} measurements are in {done.table} and results.csv"
     )
 
 
@@ -276,13 +290,13 @@ COLUMNS = [
     "clusters",
     "linearly separable",
     "mean minimum distance",
-    "accuracy",
-    "similarity",
+    "accuracy, %",
+    "train–test similarity",
 ]
 
 
 def _rows(table: pd.DataFrame) -> list[list[object]]:
-    """A row for each encoder and task: values before and, if it was fine-tuned, after."""
+    """A row for each encoder and task: the values before and, if it was fine-tuned, after fine-tuning."""
     from closerlook.study.summary import summarise
 
     return [
@@ -293,7 +307,7 @@ def _rows(table: pd.DataFrame) -> list[list[object]]:
             _arrow(row.n_clusters, "{:.0f}"),
             _arrow(tuple("yes" if value == 1 else "no" for value in row.is_separable if value is not None), "{}"),
             _arrow(row.mean_minimum_distance, "{:.3f}"),
-            _arrow(row.accuracy, "{:.3f}"),
+            _arrow([None if value is None else 100 * value for value in row.accuracy], "{:.1f}"),
             _arrow(row.similarity, "{:.2f}"),
         ]
         for row in summarise(table)

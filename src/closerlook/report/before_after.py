@@ -94,7 +94,7 @@ def with_nulls(results: Results, measure: str, encoder: str, task: str, scale: f
     """
     values, nulls = (of(results, measure, encoder, task, scale) for of in (before_after, nulls_of))
     subsample: BeforeAfter = (None, None)
-    if _is_subsampled(results, measure, encoder, task):
+    if is_subsampled(results, measure, encoder, task):
         subsample = before_after(results, subsampled_name(measure), encoder, task, scale)
     before, after = (
         value
@@ -105,11 +105,8 @@ def with_nulls(results: Results, measure: str, encoder: str, task: str, scale: f
     return before, after
 
 
-def _is_subsampled(results: Results, measure: str, encoder: str, task: str) -> bool:
-    """Whether shuffled labels were measured on fewer points than the space has.
-
-    Only the pretrained encoder is examined; its fine-tuned states have the same points.
-    """
+def is_subsampled(results: Results, measure: str, encoder: str, task: str) -> bool:
+    """Whether the null was computed on fewer points than the space has."""
     repeated = subsampled_name(measure)
     fewer = results.before(repeated, encoder, task) if repeated else None
     points = results.before("n_points", encoder, task)

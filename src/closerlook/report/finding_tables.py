@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -10,6 +10,7 @@ from closerlook.report.before_after import (
     BeforeAfter,
     before_after,
     difference,
+    is_subsampled,
     mean_of,
     nulls_of,
     over_seeds,
@@ -27,7 +28,7 @@ from closerlook.study.findings import (
     similarity_by_layer,
 )
 from closerlook.study.layers import last_layer
-from closerlook.study.readings import Measurement, Results, Run
+from closerlook.study.readings import Measurement, Results, Run, subsampled_name
 from closerlook.study.registry import measure
 
 
@@ -74,13 +75,9 @@ def summary_table(results: Results) -> Table:
             ]
             if any(cells):
                 rows.append((encoder, title_of(name), *cells))
-            nulls = [
-                show_before_after(*nulls_of(results, name, encoder, task, measure(name).scale), column_of(name))
-                for task in results.tasks
-            ]
-            if any(nulls):
-                has_nulls = True
-                rows.append((encoder, f"{title_of(name)} (shuffled labels)", *nulls))
+            nulls = _summary_nulls(results, name, encoder)
+            has_nulls = has_nulls or bool(nulls)
+            rows += nulls
     columns = (*text_columns("encoder", "measure"), *(Column(task) for task in results.tasks))
     note = f"{SUMMARY_NOTE} {null_note(results)}" if has_nulls else SUMMARY_NOTE
     return Table("summary", "Before → after fine-tuning", note, columns, tuple(rows))
@@ -90,6 +87,23 @@ SUMMARY_NOTE = (
     "Each encoder on each task, at its last layer: pretrained → at the end of fine-tuning on that task, mean over "
     "seeds. Clusters: the number of labels is in brackets; * marks a linearly separable space."
 )
+
+
+def _summary_nulls(results: Results, name: str, encoder: str) -> list[tuple[Value, ...]]:
+    """The row of a measure with shuffled labels; if that is on a subsample, after a row with the true labels on it."""
+
+    def row(title: str, values: Callable[..., BeforeAfter], measured: str) -> tuple[Value, ...]:
+        scale = measure(name).scale
+        cells = [show_before_after(*values(results, measured, encoder, task, scale), column) for task in results.tasks]
+        return (encoder, title, *cells)
+
+    subsampled = any(is_subsampled(results, name, encoder, task) for task in results.tasks)
+    shown_as = subsampled_name(name) if subsampled else name
+    title, column = title_of(shown_as), column_of(shown_as)
+    null = row(f"{title} (shuffled labels)", nulls_of, name)
+    if not any(null[2:]):
+        return []
+    return [row(f"{title} (true labels)", before_after, subsampled_name(name)), null] if subsampled else [null]
 
 
 def _summary_cell(results: Results, name: str, encoder: str, task: str) -> str | None:
@@ -105,18 +119,24 @@ def _summary_cell(results: Results, name: str, encoder: str, task: str) -> str |
     return " → ".join(shown[: 2 if values[1] else 1]) + (f" ({labels.value:.0f})" if labels else "")
 
 
-def null_note(results: Results, *, similarity: bool = True, shuffled: bool = True) -> str:
-    """What 'null' means in a table; empty if no null was computed."""
-    parts = []
+def null_note(results: Results, *, similarity: bool = True, shuffled: str = "clusters and distances") -> str:
+    """What shuffled labels are in a table; empty if no null was computed.
+
+    similarity: whether the table shows similarities. shuffled: what it shows that is computed with shuffled labels.
+    """
+    sentences = []
     if similarity and results.has(f"similarity_null_mean_{results.train_test}"):
-        parts.append("similarity with the labels of one space permuted")
+        sentences.append("Shuffled labels for similarity: the label names of one of the two spaces are permuted.")
     points = subsample_size(results)
     if shuffled and points:
-        parts.append(
-            f"clusters and distances with shuffled labels, on a subsample of at most {points:,} points (true: the true "
-            "labels on that subsample)"
-        )
-    return f"Null: {'; '.join(parts)}." if parts else ""
+        sentences.append(f"Shuffled labels for {shuffled}: the labels are shuffled among the points.")
+        if any(is_subsampled(results, "n_clusters", *pair) for pair in results.pairs()):
+            sentences.append(
+                f"These values are computed on a subsample of at most {points:,} points, in which rare labels may be "
+                "missing. Compare them only with the true labels on the same subsample, not with the value of all "
+                "points."
+            )
+    return " ".join(sentences)
 
 
 def subsample_size(results: Results) -> int:
@@ -148,7 +168,7 @@ def accuracy_table(results: Results) -> Table:
         f"Classifier probes, trained on train and tested on the n examples of {results.test_split}; their sizes are "
         "chosen on a held-out part of train. ±: standard deviation over the seeds of the probes, or over fine-tuning "
         f"runs if there are several. Similarity: Pearson correlation of the label distances of train and "
-        f"{results.test_split}, with its 95% bootstrap interval over labels. {null_note(results, shuffled=False)}"
+        f"{results.test_split}, with its 95% bootstrap interval over labels. {null_note(results, shuffled='')}"
     ).rstrip()
     return Table("accuracy", "Accuracy and train–test similarity", note, columns, tuple(rows)).without_empty()
 
@@ -213,7 +233,7 @@ def clusters_table(results: Results) -> Table:
     note = (
         "DirectProbe clusters of train at the last layer; as many clusters as labels means linearly separable. Best "
         "probe: the hidden layer sizes with the highest accuracy on the held-out part of train. "
-        + null_note(results, similarity=False)
+        + null_note(results, similarity=False, shuffled="clusters")
     ).rstrip()
     title = "Clusters, linear separability and best probe"
     return Table("clusters", title, note, columns, tuple(rows)).without_empty()
@@ -281,7 +301,7 @@ def distance_table(results: Results) -> Table:
         "at the last layer, with its 95% confidence interval from resampled examples if it was computed. Raw distances "
         "grow with the norm of the vectors; distances in RMS radii do not. "
         + (f"{SIGNIFICANTLY} " if results.has("n_labels_significantly_increased") else "")
-        + null_note(results, similarity=False)
+        + null_note(results, similarity=False, shuffled="distances")
     ).strip()
     return Table("distances", "Distance to the nearest other label", note, columns, tuple(rows)).without_empty()
 

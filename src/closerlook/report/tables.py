@@ -140,16 +140,19 @@ def show_spread(value: Measurement, column: Column) -> str:
 
 
 def show_null(value: Measurement, column: Column) -> str:
-    """The null of a measurement: 'null 0.02 ± 0.15', with the true labels' value on the same subsample if they differ.
+    """The null of a measurement: 'shuffled labels 0.02 ± 0.15'; empty if no null was computed.
 
-    Empty if no null was computed.
+    If the null was computed on a subsample, the value of the true labels on the same subsample follows:
+    'subsample: shuffled labels 40.0 ± 4.0, subsample: true labels 5.0'.
     """
     if value.null_mean is None:
         return ""
     plain = Column("", digits=column.digits)
     spread = show_spread(Measurement(0, sd=value.null_sd), plain)
-    true = "" if value.subsampled is None else f", true {show_number(value.subsampled, plain)}"
-    return f"null {show_number(value.null_mean, plain)}{spread}{true}"
+    null = f"shuffled labels {show_number(value.null_mean, plain)}{spread}"
+    if value.subsampled is None:
+        return null
+    return f"subsample: {null}, subsample: true labels {show_number(value.subsampled, plain)}"
 
 
 def show_before_after(before: Measurement | None, after: Measurement | None, column: Column) -> str | None:

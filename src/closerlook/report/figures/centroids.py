@@ -44,7 +44,10 @@ COLOURS = (OKABE_ITO[0], OKABE_ITO[3], OKABE_ITO[1])
 
 @for_each_fine_tuning
 def centroid_paths(results: Results, runs: list[Run]) -> Figure | None:
-    """The paths of the centroids in the plane of their largest variance, at the first and last layer (first seed)."""
+    """The paths of the label centroids in the plane of their largest variance, at two layers (first seed).
+
+    They are the first and the last measured layer above the embeddings.
+    """
     run = runs[0]
     data = path_data(results, run)
     if data.empty:
@@ -53,13 +56,14 @@ def centroid_paths(results: Results, runs: list[Run]) -> Figure | None:
     closest = closest_labels(results, run, labels)
     layers = sorted(int(layer) for layer in data.layer.unique())
     explained = {layer: _explained(results, run, layer, "path") for layer in layers}
-    shares = "; ".join(f"layer {layer}: {explained[layer]:.0%}" for layer in layers)
+    shares = " and ".join(f"{explained[layer]:.0%} (layer {layer})" for layer in layers)
     return Figure(
         title=f"Paths of the centroids: {shorten(run.encoder)} on {shorten(run.task)}",
-        caption=f"Train, seed {run.seed}. Rings: before fine-tuning; dots: after. Axes: the first two principal "
-        f"components of all centroids at all steps of the layer (share of variance: {shares}). Shown at first: the "
-        "three labels that are closest to each other before fine-tuning.",
-        alt=f"Paths of {len(labels)} label centroids in a plane at layers {', '.join(map(str, layers))}; at first: "
+        caption=f"Train, seed {run.seed}; {_layers_text(layers)}. Rings: before fine-tuning; small dots: snapshots in "
+        "between; large dots: after fine-tuning. Axes: the first two principal components, computed for each layer "
+        f"over the centroids of all labels at all steps. They explain {shares} of the variance. At first, only the "
+        "three labels that are closest to each other before fine-tuning are shown.",
+        alt=f"Paths of {len(labels)} label centroids in a plane at layers {', '.join(map(str, layers))}; shown first: "
         f"{', '.join(shorten(label) for label in closest)}.",
         encoder=run.encoder,
         task=run.task,
@@ -73,8 +77,18 @@ def centroid_paths(results: Results, runs: list[Run]) -> Figure | None:
     )
 
 
+def _layers_text(layers: list[int]) -> str:
+    """The layers of the figure, as its caption names them."""
+    if len(layers) == 1:
+        return f"layer {layers[0]}"
+    return f"the first and the last measured layer above the embeddings (layers {layers[0]} and {layers[-1]})"
+
+
 def path_data(results: Results, run: Run) -> pd.DataFrame:
-    """One row for each layer (first and last), label and step: x, y, and end ('start', 'between' or 'end')."""
+    """A row for each layer, label and step: x, y, end ('start', 'between' or 'end').
+
+    Layers: the first measured layer above the embeddings (layer 0), and the last one.
+    """
     import pandas as pd
 
     rows = pd.concat([_of(results, name, run) for name in ("centroid_x", "centroid_y")])
@@ -99,7 +113,7 @@ def _of(results: Results, measure: str, run: Run) -> pd.DataFrame:
 
 
 def _explained(results: Results, run: Run, layer: int, kind: str) -> float:
-    """The share of variance that the two components explain together. kind: 'path' or 'shift'."""
+    """The share that both components explain; kind: 'path' (of the variance) or 'shift' (of the squared length)."""
     parts = [_of(results, f"{kind}_explained_variance_{axis}", run) for axis in "xy"]
     return float(sum(rows[rows.layer == layer].value.sum() for rows in parts))
 
@@ -194,9 +208,10 @@ def centroid_shifts(results: Results, runs: list[Run]) -> Figure | None:
     shares = {layer: _explained(results, run, layer, "shift") for layer in layers}
     return Figure(
         title=f"Shifts of the centroids: {shorten(run.encoder)} on {shorten(run.task)}",
-        caption=f"Train, seed {run.seed}, {data.label.nunique()} labels. Each line is the shift of a label's centroid "
-        "from before to after fine-tuning, in the first two principal components of the layer's shifts; all layers "
-        "have the same scale.",
+        caption=f"Train, seed {run.seed}, {data.label.nunique()} labels. Each line goes from the origin to "
+        "the shift of one label's centroid from before to after fine-tuning, projected on the first two principal "
+        "components of all shifts in that layer (not centred). Percentages: the share of the squared length of the "
+        "shifts that both components explain. All layers have the same scale.",
         alt="Shifts of label centroids by layer; mean length "
         + ", ".join(f"{mean[layer]:.2f} at layer {layer}" for layer in layers)
         + ".",
@@ -240,7 +255,7 @@ def _shifts(data: pd.DataFrame, layers: list[int], shares: dict[int, float]) -> 
         tooltip = [alt.Tooltip("label:N"), *(alt.Tooltip(f"{name}:Q", format=".3f") for name in ("x", "y", "length"))]
         dots = base.mark_point(size=30, filled=True, color=AFTER, opacity=0.85).encode(tooltip=tooltip)
         title = alt.Title(
-            f"layer {layer}", subtitle=f"{shares[layer]:.0%} of variance", fontSize=12, subtitleFontSize=10
+            f"layer {layer}", subtitle=f"{shares[layer]:.0%} of squared length", fontSize=12, subtitleFontSize=10
         )
         return alt.layer(rule, dots, title=title).properties(width=200, height=200)
 

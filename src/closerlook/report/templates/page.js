@@ -169,8 +169,8 @@
       const buttons = toggles.map((one) => this.chip(one, () => { this.shown.has(one.name) ? this.shown.delete(one.name) : this.shown.add(one.name); press(); this.apply(); }));
       const press = () => buttons.forEach((button, at) => button.setAttribute("aria-pressed", this.shown.has(toggles[at].name)));
       if (toggles.length > first.length) {
-        const all = make("button", { type: "button", class: "chip all", "data-all": "" }, `all ${toggles.length}`);
-        const few = make("button", { type: "button", class: "chip all" }, `first ${first.length}`);
+        const all = make("button", { type: "button", class: "chip all", "data-all": "" }, `show all ${toggles.length}`);
+        const few = make("button", { type: "button", class: "chip all" }, `reset to ${first.length}`);
         all.addEventListener("click", () => set(toggles.map((one) => one.name)));
         few.addEventListener("click", () => set(first));
         box.append(all, few);
@@ -251,8 +251,8 @@
   const drill = document.getElementById("drill");
   if (drill) {
     const spaces = read("blocked-spaces");
-    const titled = (space) => [space.encoder, space.task, `layer ${space.layer}`, space.state + (space.seed ? `, seed ${space.seed}` : "")].join(" · ");
-    const select = make("select", {}, ...spaces.map((space, at) => make("option", { value: at }, `${titled(space)} (${space.merges.length})`)));
+    const titled = (space) => [space.encoder, space.task, `layer ${space.layer}`, space.state + (space.seed === null ? "" : `, seed ${space.seed}`)].join(" · ");
+    const select = make("select", {}, ...spaces.map((space, at) => make("option", { value: at }, `${titled(space)} (${counted(space.merges.length, "blocked merge")})`)));
     const search = make("input", { type: "search", placeholder: "label or word" });
     const status = make("p", { class: "meta", role: "status" });
     const list = make("div", { class: "merges" });
@@ -260,7 +260,9 @@
     const show = () => {
       const space = spaces[Number(select.value)], wanted = search.value.trim().toLowerCase();
       const matches = space.merges.filter((merge) => !wanted || searchable(merge).some((text) => text.toLowerCase().includes(wanted)));
-      status.textContent = `${space.clusters} clusters of ${space.labels} labels. ${matches.length} of the ${space.merges.length} blocked merges that the study kept for this space (those of the largest clusters).`;
+      const kept = counted(space.merges.length, "blocked merge");
+      const shown = wanted ? `${matches.length} of ${kept} on this page contain “${search.value.trim()}”` : `${kept} on this page`;
+      status.textContent = `${counted(space.clusters, "cluster")}, ${counted(space.labels, "label")}; ${shown}.`;
       list.replaceChildren(...matches.map(blockedMerge));
     };
     select.addEventListener("change", show);
@@ -274,12 +276,12 @@
     return [merge.label, merge.other, ...texts].filter((text) => typeof text === "string");
   }
 
-  function points(n) { return `${n.toLocaleString("en")} point${n === 1 ? "" : "s"}`; }
+  function counted(n, noun) { return `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`; }
 
   function blockedMerge(merge) {
     const [first, second] = merge.sizes;
-    const meta = make("span", { class: "meta" }, ` clusters of ${points(first)} and ${points(second)}, blocked by `);
-    const size = make("span", { class: "meta" }, ` (${points(merge.blocker_size)})${merge.decided ? "" : ", undecided"}`);
+    const meta = make("span", { class: "meta" }, ` clusters of ${counted(first, "point")} and ${counted(second, "point")}, blocked by `);
+    const size = make("span", { class: "meta" }, ` (${counted(merge.blocker_size, "point")})${merge.decided ? "" : "; the overlap is not proved, because the solver stalled"}`);
     const summary = make("summary", {}, make("strong", {}, named(merge.label)), meta, make("strong", {}, named(merge.other)), size);
     const two = make("div", { class: "two" }, side(merge.label, merge.points), side(merge.other, merge.blocker_points));
     return make("details", {}, summary, two);

@@ -33,7 +33,7 @@ MEASURES = (
     *_plane(
         "centroid",
         "centroid",
-        "mean vector of a label at one step, on the {} principal component of all centroids at all steps",
+        "mean vector of a label at one step, projected on the {} principal component of all centroids at all steps",
         "label",
     ),
     *_plane(
@@ -44,7 +44,7 @@ MEASURES = (
     *_plane(
         "shift",
         "centroid shift",
-        "last minus first centroid of a label, on the {} principal component of these differences (not centred)",
+        "last minus first centroid of a label, projected on the {} principal component of these shifts (not centred)",
         "label",
     ),
     Measure(
@@ -55,7 +55,7 @@ MEASURES = (
     ),
     *_plane(
         "shift_explained_variance",
-        "explained variance of shifts",
+        "explained squared length of shifts",
         "share of the squared length of all centroid shifts that the {} principal component explains",
     ),
 )

@@ -28,7 +28,8 @@ MEASURES = (
     Measure(
         "accuracy",
         "accuracy, %",
-        "test accuracy of the probe size chosen on held-out training examples, mean over seeds; text: the chosen size",
+        "test accuracy of the probe size chosen on held-out training examples, mean over seeds; n: "
+        "number of test examples; text: the chosen size",
         digits=1,
         scale=100.0,
         on_test=True,
@@ -155,7 +156,9 @@ def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
     return Estimate(0.1 + 3e-7 * networks * size.n * (size.d + 200), 2 * BASE_BYTES + 16 * size.n * size.d, 20_000)
 
 
-KIND = Kind("classifier", 4, "classify", run, estimate, requests=("classifier",), measures=MEASURES, gpu=True)
+KIND = Kind(
+    "classifier", 4, "train classifier probes on", run, estimate, requests=("classifier",), measures=MEASURES, gpu=True
+)
 
 
 def classifier_rows(result: ProbeResult) -> list[Row]:

@@ -33,7 +33,8 @@ MEASURES = (
     Measure(
         "similarity",
         "spatial similarity",
-        "Pearson correlation of the label distances of two spaces; interval: bootstrap over labels; n: common labels",
+        "Pearson correlation of the label distances of two spaces; interval: bootstrap over labels; n: number of "
+        "common labels",
         compares=True,
     ),
     Measure(
@@ -45,7 +46,8 @@ MEASURES = (
     Measure(
         "similarity_p_value",
         "p-value of the similarity",
-        "share of permuted labellings whose similarity is at least as high (Mantel test); n: permutations",
+        "share of permutations of the labels, the unpermuted labels included, with a similarity at least as high "
+        "(Mantel test); n: number of permutations",
         digits=4,
         compares=True,
     ),
@@ -71,14 +73,16 @@ MEASURES = (
     Measure(
         "similarity_excluded_labels",
         "labels excluded from the similarity",
-        "number of labels that occur in one of the two spaces only; text: their names, and labels without distances",
+        "number of labels that occur in only one of the two spaces; text (JSON): their names, and the names of labels "
+        "that are excluded because they have no distances, which are not counted",
         digits=0,
         compares=True,
     ),
     Measure(
         "similarity_over_examples",
         "similarity with an interval over examples",
-        "the similarity again; interval: over halves of the examples instead of over labels; n: number of halves",
+        "spatial similarity of two spaces; interval: from halves of the examples instead of over labels; n: number of "
+        "halves",
         compares=True,
     ),
     Measure(
@@ -93,7 +97,8 @@ MEASURES = (
     Measure(
         "minimum_distance_change_p_value",
         "p-value of the change (Holm)",
-        "p-value of a label's change being zero, from halves of the same examples, Holm-corrected for all labels",
+        "p-value of the test that a label's minimum distance does not change, from halves of the same examples, "
+        "Holm-corrected for the number of labels",
         digits=4,
         rows="label",
         compares=True,
@@ -102,7 +107,7 @@ MEASURES = (
     ),
     Measure(
         "n_labels_increased",
-        "labels farther",
+        "labels that move farther away",
         "number of labels whose minimum distance is larger than before fine-tuning",
         digits=0,
         compares=True,
@@ -110,7 +115,7 @@ MEASURES = (
     ),
     Measure(
         "n_labels_decreased",
-        "labels closer",
+        "labels that move closer",
         "number of labels whose minimum distance is smaller than before fine-tuning",
         digits=0,
         compares=True,
@@ -118,16 +123,16 @@ MEASURES = (
     ),
     Measure(
         "n_labels_significantly_increased",
-        "labels significantly farther",
-        "number of labels whose minimum distance increased with a Holm-corrected p ≤ 0.05; n: labels tested",
+        "labels that move significantly farther away",
+        "number of labels whose minimum distance increased with a Holm-corrected p ≤ 0.05; n: number of labels tested",
         digits=0,
         compares=True,
         training_only=True,
     ),
     Measure(
         "n_labels_significantly_decreased",
-        "labels significantly closer",
-        "number of labels whose minimum distance decreased with a Holm-corrected p ≤ 0.05; n: labels tested",
+        "labels that move significantly closer",
+        "number of labels whose minimum distance decreased with a Holm-corrected p ≤ 0.05; n: number of labels tested",
         digits=0,
         compares=True,
         training_only=True,

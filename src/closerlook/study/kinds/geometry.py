@@ -236,7 +236,13 @@ def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
 
 
 KIND = Kind(
-    "geometry", 3, "measure", run, estimate, requests=("clusters", "distances", "uncertainty"), measures=MEASURES
+    "geometry",
+    3,
+    "clusters and distances of",
+    run,
+    estimate,
+    requests=("clusters", "distances", "uncertainty"),
+    measures=MEASURES,
 )
 
 

@@ -39,11 +39,11 @@ class TrainSpaceSettings:
 class Kind:
     """One kind of cell.
 
-    format: part of every key; raise it when the same inputs would give another result. verb: begins the title of a
-    cell. run: does the work of a cell, given the study's folder and the number of threads. estimate: the expected cost.
-    requests: the names in the plan's `measures` that ask for it. measures: what its rows may contain. gpu: whether a
-    GPU helps. priority: lower numbers run first. makes_spaces: whether it writes spaces to the store; it runs again if
-    they are lost. train_space: of a kind that measures one train space.
+    format: part of every key; raise it when the same inputs would give another result. verb: the first words of the
+    title of a cell. run: does the work of a cell, given the study's folder and the number of threads. estimate: the
+    expected cost. requests: the names in the plan's `measures` that ask for it. measures: what its rows may contain.
+    gpu: whether a GPU helps. priority: lower numbers run first. makes_spaces: whether it writes spaces to the store; it
+    runs again if they are lost. train_space: of a kind that measures one train space.
     """
 
     name: str

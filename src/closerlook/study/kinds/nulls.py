@@ -32,24 +32,24 @@ def _with_null(measure: Measure) -> tuple[Measure, ...]:
             measure,
             name=f"{measure.name}_null_mean",
             title=f"{measure.title} (shuffled labels)",
-            meaning=f"the same with shuffled labels, mean over shuffles: {measure.meaning}",
+            meaning=f"mean over shuffles of the labels: {measure.meaning}",
         ),
         replace(
             measure,
             name=f"{measure.name}_null_sd",
             title=f"standard deviation of {measure.title} (shuffled labels)",
-            meaning=f"the same with shuffled labels, standard deviation over shuffles: {measure.meaning}",
+            meaning=f"standard deviation over shuffles of the labels: {measure.meaning}",
         ),
         Measure(
             f"{measure.name}_z",
             f"z-score of {plain}",
-            "true labels compared with shuffled ones, in standard deviations of the shuffled ones",
+            "value with the true labels minus mean over shuffles, divided by the standard deviation over shuffles",
             digits=1,
         ),
         Measure(
             f"{measure.name}_p_value",
             f"p-value of {plain}",
-            "share of labellings, the true one included, with a value at least as extreme as with the true labels",
+            "share of labellings (the shuffled ones and the true one) with a value at least as extreme as the true one",
             digits=3,
         ),
     )
@@ -68,12 +68,14 @@ MEASURES = (
     Measure(
         "separable_pairs_n_over_2d",
         "n / 2d",
-        "points of two labels divided by twice the dimensions, mean over pairs; below 1, most labellings are separable",
+        "number of points of two labels divided by twice the number of dimensions, mean over pairs of labels; "
+        "below 1, most labellings are separable; the same as n_over_2d",
     ),
     Measure(
         "separable_pairs_cover_probability",
-        "separable with random labels, %",
-        "probability that a random labelling of two labels' points is separable (Cover), mean over pairs",
+        "Cover probability, %",
+        "probability that a random labelling of the points of two labels is separable, mean over pairs of labels; "
+        "the same as cover_probability",
         digits=1,
         scale=100.0,
     ),
@@ -81,7 +83,7 @@ MEASURES = (
         Measure(
             "subsampled_clusters",
             "clusters of subsampled points",
-            "number of clusters on a subsample of the points; n: its size",
+            "number of clusters on a subsample of the points, in which rare labels may be missing; n: its size",
             digits=1,
         )
     ),
@@ -89,7 +91,7 @@ MEASURES = (
         Measure(
             "subsampled_mean_minimum_distance",
             "mean minimum distance of subsampled points",
-            "mean minimum distance on a subsample of the points; n: its size",
+            "mean minimum distance on a subsample of the points, in which rare labels may be missing; n: its size",
         )
     ),
 )
@@ -132,7 +134,7 @@ def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
 KIND = Kind(
     "nulls",
     3,
-    "shuffle",
+    "compare with shuffled labels:",
     run,
     estimate,
     requests=("nulls",),

@@ -111,7 +111,8 @@ SCALARS: list[Scalar] = [
     _in_panel(
         "outlier_dimensions",
         "outlier dimensions",
-        "share of dimensions whose mean is more than three standard deviations from the average",
+        "share of dimensions whose mean is more than three standard deviations (over dimensions) away from the mean of "
+        "all dimensions",
         digits=3,
         group="isotropy",
     ),
@@ -124,13 +125,15 @@ SCALARS: list[Scalar] = [
     _in_panel(
         "gdv",
         "GDV",
-        "scaled distance within labels minus distance between labels; −1: well separated, 0: no label structure",
+        "mean distance within labels minus mean distance between labels, both after standardising each dimension; −1: "
+        "well separated, 0: no label structure",
         group="label fit",
     ),
     _in_panel(
         "silhouette",
         "silhouette",
-        "1: points are much nearer to their own label than to the next; 0: between labels; below 0: nearer to another",
+        "mean silhouette coefficient with the labels as clusters, −1 to 1; near 1: points are much nearer to their own "
+        "label than to any other; below 0: they are nearer to another label",
         group="label fit",
     ),
     _in_panel(
@@ -143,20 +146,23 @@ SCALARS: list[Scalar] = [
     _in_panel(
         "largest_overlap_share",
         "largest overlap",
-        "share of two labels' points to remove until a hyperplane separates the rest (upper bound); the worst pair",
+        "for the pair of labels that overlap most: share of their points that must be removed so that a hyperplane "
+        "separates the rest (upper bound)",
         digits=3,
         group="overlap",
     ),
     _in_panel(
         "n_over_2d",
         "n / 2d",
-        "points of two labels divided by twice the dimensions, mean over pairs; below 1, most labellings are separable",
+        "number of points of two labels divided by twice the number of dimensions, mean over pairs of labels; below 1, "
+        "most labellings are separable",
         group="overlap",
     ),
     _in_panel(
         "cover_probability",
         "Cover probability",
-        "probability that a random labelling of two labels' points is separable; near 1: separability says nothing",
+        "probability that a random labelling of the points of two labels is separable, 0 to 1, mean over pairs of "
+        "labels; near 1: separability says nothing about the labels",
         group="overlap",
     ),
 ]
@@ -166,7 +172,8 @@ MEASURES = (
     Measure(
         "label_overlap",
         "overlap of two labels",
-        "share of two labels' points to remove until a hyperplane separates the rest (upper bound); n: how many points",
+        "share of the points of two labels that must be removed so that a hyperplane separates the rest (upper bound); "
+        "n: number of these points",
         digits=3,
         rows="label pair",
         archive="none",
@@ -203,7 +210,7 @@ def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
 KIND = Kind(
     "panel",
     4,
-    "describe",
+    "shape of",
     run,
     estimate,
     requests=("panel",),

@@ -27,7 +27,7 @@ MEASURES = (
     Measure(
         "procrustes",
         "Procrustes",
-        "how well a rotation and scaling maps one space onto the other; 1: exactly",
+        "how well a rotation and a scaling map one space onto the other; 1: exactly",
         compares=True,
     ),
     Measure("rsa", "RSA", "Spearman correlation of the distances between all pairs of points", compares=True),

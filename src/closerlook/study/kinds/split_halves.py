@@ -26,12 +26,12 @@ MEASURES = (
     Measure(
         "similarity_halves",
         "similarity of split halves",
-        "spatial similarity of two random halves of train, mean over splits; interval: smallest and largest",
+        "spatial similarity of two random halves of train, mean over splits; interval: smallest and largest value",
     ),
     Measure(
         "similarity_folds",
         "similarity of folds",
-        "spatial similarity of one fold of train and the rest, mean over folds; interval: smallest and largest",
+        "spatial similarity of one fold of train and the rest, mean over folds; interval: smallest and largest value",
     ),
 )
 
@@ -75,7 +75,7 @@ def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
 KIND = Kind(
     "split_halves",
     3,
-    "split",
+    "compare parts of",
     run,
     estimate,
     requests=("halves",),
