@@ -95,4 +95,4 @@ def test_a_page_that_cannot_be_made_does_not_lose_the_study(
     monkeypatch.setattr("closerlook.report.write_report", broken)
     assert _report(folder) is None
     message = capsys.readouterr().err
-    assert "the page could not be written (RuntimeError: no ink); retry with closerlook report" in message
+    assert "the report could not be written (RuntimeError: no ink); retry with closerlook report" in message
