@@ -1,10 +1,13 @@
 """Each kind of cell has everything that a study needs of it, and its rows contain only its own measures."""
 
+import json
 from collections import defaultdict
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from closerlook.cli import main
 from closerlook.geometry import describe_space
 from closerlook.study.files import read_result
 from closerlook.study.kinds import KINDS, MEASURES, REQUESTS, _refuse_duplicates, kind_of, panel
@@ -62,8 +65,20 @@ def test_the_panel_has_all_scalars_of_the_geometry() -> None:
 
 def test_a_new_scalar_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     measure = Measure("mean_norm", "mean norm", "Euclidean length of a point, mean over points", group="dimension")
-    scalar = Scalar(measure, lambda described: float(np.linalg.norm(described.space.X, axis=1).mean()))
+    scalar = Scalar(measure, lambda described: float(np.linalg.norm(described.X, axis=1).mean()))
     monkeypatch.setattr(panel, "SCALARS", [*panel.SCALARS, scalar])
     space = blobs()
     (row,) = [row for row in panel_rows(space, tau=1e-6) if row["measure"] == "mean_norm"]
     assert row["value"] == pytest.approx(np.linalg.norm(space.X, axis=1).mean())
+    assert "mean_norm" in panel.content(Plan(encoders=["bert-tiny"], tasks=["toy-pos"]))["scalars"]
+
+
+def test_describe_prints_a_new_scalar(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measure = Measure("mean_norm", "mean norm", "Euclidean length of a point, mean over points", group="dimension")
+    monkeypatch.setattr(panel, "SCALARS", [*panel.SCALARS, Scalar(measure, lambda described: 7.0)])
+    np.savez(tmp_path / "space.npz", X=blobs().X, y=blobs().label_names)
+    with pytest.raises(SystemExit, match="0"):
+        main(["describe", str(tmp_path / "space.npz"), "--json"])
+    assert json.loads(capsys.readouterr().out)["panel"]["mean_norm"] == 7.0

@@ -161,7 +161,7 @@ def _print(sides: list[Side], pair: Pair | None) -> None:
     title = sides[0].points.title if pair is None else f"A: {sides[0].points.title}; B: {sides[1].points.title}"
     sizes = [f"{side.panel.n:,} × {side.panel.d}" for side in sides]
     rows = [["points", *sizes, "points × dimensions"], ["labels", *(str(side.panel.m) for side in sides), ""]]
-    panels = [side.panel.flat() for side in sides]
+    panels = [_panel_values(side) for side in sides]
     rows += [[name, *(_shown(panel[name]) for panel in panels), meaning(name)] for name in panels[0]]
     nulls = [side.separability.separable for side in sides if side.separability is not None]
     if nulls:
@@ -171,6 +171,13 @@ def _print(sides: list[Side], pair: Pair | None) -> None:
     print_table(title, ["", *names, "meaning"], rows, numbers=names)
     if pair is not None and (pair.points or pair.labels):
         print_table("A compared with B", ["", "value", "meaning"], _pair_rows(pair), numbers=["value"])
+
+
+def _panel_values(side: Side) -> dict[str, float]:
+    """All scalars of a space by name: those of `describe_space`, and those that studies add to them."""
+    from closerlook.study.kinds.panel import scalar_values
+
+    return side.panel.flat() | scalar_values(side.points.X, side.points.y, side.panel)
 
 
 def meaning(name: str) -> str:
@@ -226,7 +233,7 @@ def _side_as_dict(side: Side) -> dict[str, object]:
     return {
         "title": side.points.title,
         "n_clusters": side.clustering.n_clusters,
-        "panel": side.panel.flat(),
+        "panel": _panel_values(side),
         **{name: getattr(side.panel, name) for name in ("n", "d", "m")},
         "separability": None if side.separability is None else side.separability.to_dict(),
         "provenance": None if provenance is None else provenance.to_dict(),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from pydantic import Field
 
 from closerlook.geometry import Panel as SpacePanel
@@ -28,16 +29,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DescribedSpace:
-    """A space, and the measures of `describe_space`, which are computed together: once, by name."""
+    """A labelled space, with the measures that `describe_space` computes together.
 
-    space: Space
+    X: (n, d) the vectors. y: (n,) the label names. values: the measures of `panel` by name.
+    """
+
+    X: ArrayLike
+    y: ArrayLike
     panel: SpacePanel
     values: dict[str, float]
 
 
 @dataclass(frozen=True)
 class Scalar:
-    """A measure of the panel, and the function that computes it. It may use the space and what is known of it."""
+    """A measure of the panel, and the function that computes it."""
 
     measure: Measure
     compute: Callable[[DescribedSpace], float]
@@ -193,7 +198,7 @@ class Panel(LayeredPart):
 
 def content(plan: Plan) -> dict[str, Any]:
     """What goes into the key of the cell that describes a space, together with the space."""
-    return {"tau": plan.geometry.tau}
+    return {"tau": plan.geometry.tau, "scalars": [scalar.measure.name for scalar in SCALARS]}
 
 
 def run(cell: Cell, out: Path, threads: int) -> CellResult:
@@ -224,8 +229,14 @@ def panel_rows(space: Space, *, tau: float, threads: int | None = None) -> list[
     if len(np.unique(space.y)) < 2:
         return []
     panel = describe_space(space.X, space.label_names, clusters=False, tau=tau, threads=threads)
-    described = DescribedSpace(space, panel, panel.flat())
-    rows = [row(scalar.measure.name, scalar.compute(described), n=space.n) for scalar in SCALARS]
+    values = scalar_values(space.X, space.label_names, panel)
+    rows = [row(name, value, n=space.n) for name, value in values.items()]
     return rows + [
         row("label_overlap", pair.share, label=pair.first, other=pair.second, n=pair.removed) for pair in panel.overlaps
     ]
+
+
+def scalar_values(X: ArrayLike, y: ArrayLike, panel: SpacePanel) -> dict[str, float]:
+    """All scalars of a space by name. panel: what `describe_space` returned for X and y."""
+    described = DescribedSpace(X, y, panel, panel.flat())
+    return {scalar.measure.name: scalar.compute(described) for scalar in SCALARS}
