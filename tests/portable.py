@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FILES = [
-    "tests/docs/test_tutorial.py",  # the longest single test comes first, so that the other core has work until the end
     "tests/geometry",
     "tests/probes",
     "tests/representations",

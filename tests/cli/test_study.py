@@ -24,6 +24,8 @@ Capsys = pytest.CaptureFixture[str]
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
+    """Use one torch thread, and no log handlers of earlier tests, whose streams are closed."""
+    logging.getLogger("closerlook").handlers.clear()
     with one_torch_thread():
         yield
 

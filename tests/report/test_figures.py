@@ -110,7 +110,7 @@ def test_minimum_distances_during_fine_tuning_on_another_task() -> None:
         ("B", "-0.25"),
         ("A", "-0.50"),
     ]
-    assert "Of 3 labels, C has the largest change (+0.50) and A the smallest (-0.50)." in figure.alt
+    assert "Of 3 labels, C has the highest change (+0.50) and A the lowest (-0.50)." in figure.alt
 
 
 def test_heat_map_holds_each_pair_both_ways_before_and_after(figures: dict[tuple[str, str], Figure]) -> None:

@@ -107,8 +107,8 @@ def test_a_null_just_below_zero_has_no_sign() -> None:
     table = golden_beyond()
     table.loc[table.measure.str.startswith("similarity_null_mean"), "value"] = -0.001
     results = index_results(table)
-    assert "permuted labels give 0.00 ±" in nulls.similarity_text(results)
-    assert "permuted labels give a similarity of 0.00 ±" in judge_results(results)[0].sentence
+    assert "with shuffled labels the similarity is 0.00 ±" in nulls.similarity_text(results)
+    assert "with shuffled labels the similarity is 0.00 ±" in judge_results(results)[0].sentence
 
 
 def test_separability_with_true_and_shuffled_labels(results: Results) -> None:
@@ -125,7 +125,7 @@ def test_nulls_in_sentences(results: Results) -> None:
     )
     assert nulls.weights_text(results) == (
         "The similarity to the same encoder with random weights is 0.30 before and 0.20 after fine-tuning on average. "
-        "That much similarity needs no training at all, so random weights are a stricter baseline than permuted "
+        "That much similarity needs no training at all, so random weights are a stricter baseline than shuffled "
         "labels. The similarity between two seeds of the same fine-tuning is 0.90 on average."
     )
     assert nulls.separability_text(results) == (

@@ -191,7 +191,7 @@ def test_one_checkpoint_says_that_lines_have_two_points() -> None:
 
 def test_a_single_task_says_what_is_missing() -> None:
     text = text_of(made_up(tasks={"animals": ["cat", "dog", "eel"]}))
-    assert "No encoder was measured on a task that it was not fine-tuned on" in text
+    assert "No fine-tuned encoder was measured on a task other than its own" in text
     assert "How fine-tuning changed bert-tiny on animals" in text
 
 

@@ -150,6 +150,7 @@ def test_memory_that_running_cells_will_still_take_is_counted(monkeypatch: pytes
         available = 10_000
 
     monkeypatch.setattr(engines.psutil, "virtual_memory", Memory)
+    monkeypatch.setattr(engines, "children_memory", lambda: 0)  # other tests may have left processes
     engine = Processes(4)
     assert engine.has_room(0, 99_000, 0)  # one always runs
     assert engine.has_room(1, 3_000, 5_000)

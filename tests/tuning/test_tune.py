@@ -252,7 +252,7 @@ def test_a_run_with_different_settings_is_not_overwritten(tmp_path: Path) -> Non
         ({"learning_rate": 2e-3}, "learning_rate: 0.001, now 0.002"),
         ({"seed": 3}, "seed: 0, now 3"),
         ({"layers": "all"}, r"layers: \[2\], now \[0, 1, 2\]"),
-        ({"task": small("token", 39)}, "task: another small-token"),
+        ({"task": small("token", 39)}, "task: small-token with different content"),
         ({"encoder": "random:bert-tiny"}, "encoder: bert-tiny, now random:bert-tiny"),
     ]
     for changed, message in others:
@@ -365,7 +365,7 @@ def test_lora_without_peft_names_the_install_command(monkeypatch: pytest.MonkeyP
     ("options", "message"),
     [
         ({"task": "toy-poss"}, "toy-poss"),
-        ({"task": ["toy-pos", "toy-dep"]}, "task must be one name, path or Task to fine-tune on, got list"),
+        ({"task": ["toy-pos", "toy-dep"]}, "task must be a name, a path or a Task, got list"),
         ({"encoder": 3}, "encoder must be a name or a folder, got int"),
         ({"encoder": "./nowhere"}, "encoder ./nowhere: there is no such folder"),
         ({"splits": ["dev"]}, "split 'dev' requested; task small-token has train, test"),
@@ -388,7 +388,7 @@ def test_lora_without_peft_names_the_install_command(monkeypatch: pytest.MonkeyP
         ({"snapshots": "sometimes"}, "snapshots 'sometimes' requested; expected log"),
         ({"save_weights": True}, "save_weights needs a folder; set out= as well"),
         ({"probe": []}, "no task given"),
-        ({"probe": ["toy-pos", "toy-pos"]}, "two tasks to probe are called toy-pos"),
+        ({"probe": ["toy-pos", "toy-pos"]}, "two of the tasks in probe have the same name, toy-pos"),
         (
             {"trainer_arguments": {"learning_rate": 1}},
             "trainer argument learning_rate is set by tune; give it as learning_rate",
