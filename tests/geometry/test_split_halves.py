@@ -9,7 +9,13 @@ from scipy.stats import pearsonr, spearmanr
 
 from closerlook.errors import InputError
 from closerlook.geometry import cluster, cluster_distances, label_distances, spatial_similarity
-from closerlook.geometry.split_halves import assign_folds, predictiveness, split_similarity
+from closerlook.geometry.split_halves import (
+    _bootstrap_interval,
+    _spearman,
+    assign_folds,
+    predictiveness,
+    split_similarity,
+)
 from tests.geometry.test_resampling import Points, blobs
 
 
@@ -117,6 +123,20 @@ def test_groups_are_drawn_and_held_out_as_a_whole() -> None:
     assert together.error > together.baseline > alone.error
     folds = [np.poly1d(np.polyfit(x[tasks != t], y[tasks != t], 1))(x[tasks == t]) - y[tasks == t] for t in range(6)]
     assert together.error == pytest.approx(np.sqrt(np.mean(np.concatenate(folds) ** 2)))
+
+
+def test_bootstrap_of_groups_is_spearman_of_the_drawn_cells() -> None:
+    rng = np.random.default_rng(4)
+    x, y = rng.integers(0, 6, size=(2, 17)).astype(float)
+    rows = [np.arange(0, 5), np.arange(5, 6), np.arange(6, 17)]
+    draws = np.random.default_rng(1).integers(3, size=(400, 3))
+    plain = [
+        _spearman(x[part], y[part]) for part in (np.concatenate([rows[group] for group in draw]) for draw in draws)
+    ]
+    kept = [value for value in plain if not np.isnan(value)]
+    assert len(kept) < len(plain)  # the single row drawn three times is constant
+    interval = _bootstrap_interval(x, y, rows, 400, np.random.default_rng(1))
+    assert interval == pytest.approx(np.quantile(kept, [0.025, 0.975]).tolist(), abs=1e-12)
 
 
 def test_as_many_folds_as_rows_at_most() -> None:

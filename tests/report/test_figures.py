@@ -219,6 +219,20 @@ def test_each_figure_is_written_as_svg_png_pdf_and_csv(results: Results, tmp_pat
     assert first == "label,step,nearest,distance,low,high,relative,change,p,few,group"
 
 
+def test_files_are_the_same_whether_drawn_in_one_process_or_in_two(
+    results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figures = [figure for figure in draw_figures(results) if figure.kind == "label-distances"]
+    assert len(figures) > 1
+    monkeypatch.setattr("closerlook.report.writing.count_threads", lambda requested: 2)
+    for per_process, folder in ((1, "two"), (100, "one")):
+        monkeypatch.setattr("closerlook.report.writing.FIGURES_PER_PROCESS", per_process)
+        write_figures(figures, tmp_path / folder)
+    for path in (tmp_path / "one").iterdir():
+        if path.suffix != ".pdf":  # contains the time
+            assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes(), path.name
+
+
 def test_hostile_names_are_text_in_svg_files(tmp_path: Path) -> None:
     table = made_up(encoders=["<script>alert(1)</script>"], tasks={"../t": ["<img src=x onerror=alert(1)>", "b", "c"]})
     figures = [

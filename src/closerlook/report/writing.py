@@ -5,10 +5,16 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
+from typing import Any
+
+from loky import ProcessPoolExecutor
 
 from closerlook.errors import InputError
+from closerlook.geometry.kernels import count_threads
 from closerlook.report.comparison import compare_page
 from closerlook.report.figures import Figure
 from closerlook.report.outline import draw_figures
@@ -21,6 +27,9 @@ from closerlook.study.results import MANIFEST, load_results
 PAGE, FIGURES, DRAWN = "report.html", "figures", ".drawn"
 PNG_SCALE = 3.0
 """Pixels per point: about 300 per inch in a column of a paper."""
+
+FIGURES_PER_PROCESS = 4
+"""The fewest figures for which a process of its own pays: it starts in about a second."""
 
 log = logging.getLogger("closerlook.report")
 
@@ -77,23 +86,40 @@ def _read_manifest(path: Path) -> Manifest:
 
 def write_figures(figures: Sequence[Figure], folder: Path) -> list[Path]:
     """The paths of the files: each figure as SVG, PNG and PDF, its data as CSV. Files of stale figures are removed."""
-    import vl_convert
-
     written: list[Path] = []
-    for name, figure in zip(file_names(figures), figures, strict=True):
-        svg = vl_convert.vegalite_to_svg(figure.specification(titled=True))
-        made: dict[str, Callable[[], bytes]] = {
-            "svg": svg.encode,
-            "png": lambda drawn=svg: vl_convert.svg_to_png(drawn, scale=PNG_SCALE),  # type: ignore[misc]
-            "pdf": lambda drawn=svg: vl_convert.svg_to_pdf(drawn),  # type: ignore[misc]
-            "csv": lambda data=figure.data: data.to_csv(index=False).encode(),  # type: ignore[misc]
-        }
-        for ending, make in made.items():
+    for name, figure, images in zip(file_names(figures), figures, _draw_images(figures), strict=True):
+        for ending, content in {**images, "csv": figure.data.to_csv(index=False).encode()}.items():
             with atomic_write(folder / f"{name}.{ending}") as stream:
-                stream.write(make())
+                stream.write(content)
             written.append(folder / f"{name}.{ending}")
     _remove_stale(folder, [path.name for path in written])
     return written
+
+
+def _draw_images(figures: Sequence[Figure]) -> Iterator[dict[str, bytes]]:
+    """Each figure as SVG, PNG and PDF, by file ending.
+
+    vl-convert keeps Python's lock while it draws, so many figures are drawn in several processes. They run functions of
+    vl-convert, so none of them imports this package.
+    """
+    import vl_convert
+
+    specifications = [figure.specification(titled=True) for figure in figures]
+    to_png = partial(vl_convert.svg_to_png, scale=PNG_SCALE)
+    workers = min(count_threads(None), len(figures) // FIGURES_PER_PROCESS)
+    with ExitStack() as stack:
+        run: Callable[..., Iterator[Any]] = map
+        if workers > 1:
+            run = stack.enter_context(ProcessPoolExecutor(workers)).map
+        drawings = [_renumber(drawn) for drawn in run(vl_convert.vegalite_to_svg, specifications)]
+        for svg, png, pdf in zip(drawings, run(to_png, drawings), run(vl_convert.svg_to_pdf, drawings), strict=True):
+            yield {"svg": svg.encode(), "png": png, "pdf": pdf}
+
+
+def _renumber(svg: str) -> str:
+    """The drawing with its gradients numbered from 0: vl-convert goes on counting from one figure to the next."""
+    names = {name: f"gradient_{at}" for at, name in enumerate(dict.fromkeys(re.findall(r'id="(gradient_\d+)"', svg)))}
+    return re.sub(r'(id="|url\(#)(gradient_\d+)', lambda found: found[1] + names.get(found[2], found[2]), svg)
 
 
 def _remove_stale(folder: Path, names: Sequence[str]) -> None:
