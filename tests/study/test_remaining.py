@@ -100,7 +100,7 @@ def study(random: Random, tunes: int) -> tuple[list[Cell], Callable[[Cell], list
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
-@pytest.mark.parametrize("seed", range(9))
+@pytest.mark.parametrize("seed", range(20))
 def test_guesses_that_are_wrong_by_thirty_are_corrected(seed: int, workers: int) -> None:
     random = Random(seed)  # noqa: S311 - times, not secrets
     kinds = ("extract", "tune", "geometry", "comparison", "panel", "classifier")

