@@ -138,7 +138,9 @@ def test_squares_are_explained_only_where_they_are_shown(monkeypatch: pytest.Mon
     monkeypatch.setattr("closerlook.report.page.MOST_SQUARES", 1)
     text = text_of(golden())
     assert "One square" not in text
-    assert "For, against: the number of fine-tuning runs that support the finding or contradict it." in text
+    assert (
+        "The number of fine-tuning runs that support the finding, that contradict it, and that have no answer." in text
+    )
 
 
 def test_sections_beyond_the_paper_appear_if_they_were_measured() -> None:
