@@ -269,12 +269,12 @@ def test_one_seed_shows_its_intervals_over_examples(results: Results) -> None:
 
 def test_significantly_moved_labels_are_counted_in_columns_of_their_own(results: Results) -> None:
     table = finding_tables.distance_table(results)
-    assert [column.title for column in table.columns[-2:]] == ["farther", "closer"]
+    assert [column.title for column in table.columns[-2:]] == ["farther away", "closer"]
     assert table.shown()[0][-4:] == ["3", "0", "2", "0"]
 
 
 def test_the_note_of_the_distances_explains_which_changes_are_significant(results: Results) -> None:
-    assert "after Holm's correction" in finding_tables.distance_table(results).note
+    assert "Holm-corrected for all labels of the task" in finding_tables.distance_table(results).note
     assert "Holm" not in finding_tables.distance_table(index_results(golden())).note
 
 
