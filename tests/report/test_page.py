@@ -155,7 +155,7 @@ def test_sections_beyond_the_paper_appear_if_they_were_measured() -> None:
     titles = (
         "Comparison with shuffled labels",
         "Uncertainty",
-        "Predicting the difference between train and test",
+        "Predicting train–test similarity",
         "Shape of the spaces",
     )
     assert all(title in text_of(golden_beyond()) for title in titles)
