@@ -28,7 +28,7 @@ SHOWN_FOLDER = "/home/me"
 
 BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 IGNORED = re.compile(
-    r"\d[\d,.]* (s|min|h|kB|MB|GB)\b|seconds +│.*|time on \d+ cores"  # times, sizes in memory, processor cores
+    r"\d[\d,.]* (s|min|h|kB|MB|GB)\b|seconds +│.*|time on \d+ cores?"  # times, sizes in memory, processor cores
     r"|\b[0-9a-f]{12}\b"  # fingerprints of weights
     r"|[^│\n]*\(0\.\d\d\)[^│\n]*(?=│)|\b\d+ more\b"  # points that prove an overlap: one proof of many
 )

@@ -134,6 +134,15 @@ def test_a_dry_run_says_what_it_would_cost_and_makes_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_dry_run_names_the_number_of_cores(
+    plan: Path, tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for cores, title in ((1, "time on 1 core "), (2, "time on 2 cores ")):
+        monkeypatch.setattr("closerlook.study.engines.cores", lambda cores=cores: cores)
+        out, _ = run(capsys, "study", plan, "--out", tmp_path / "out", "--dry-run")
+        assert title in out
+
+
 def test_a_dry_run_of_a_finished_study_costs_nothing(frozen: Path, tmp_path: Path, capsys: Capsys) -> None:
     run(capsys, "study", frozen, "--out", tmp_path / "out", "--engine", "here")
     out, _ = run(capsys, "study", frozen, "--out", tmp_path / "out", "--dry-run", "--json")

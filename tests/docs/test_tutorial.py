@@ -32,6 +32,7 @@ def test_the_tutorial_prints_what_it_shows() -> None:
         ("weights 4c55bc5e6933", "weights 5b372113d188"),
         ("│ seconds │ clustering 0.2 │", "│ seconds │ clustering 7.9 │"),
         ("┃ time on 2 cores ┃", "┃ time on 16 cores ┃"),
+        ("┃ time on 2 cores ┃", "┃ time on 1 core ┃"),
         ("┃ a ┃", "┃   a   ┃"),
         (
             "│ x │ 7: child (0.11), 9: │\n│   │ cook (0.04), 61 more │",

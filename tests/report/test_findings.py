@@ -36,11 +36,16 @@ def test_each_finding_counts_the_fine_tunings_of_the_golden_table(
 def test_sentences_say_counts_and_uncertainty(found: list[Finding]) -> None:
     assert found[0].sentence == (
         "Train and test become less similar in 2 of 3 fine-tuning runs, and accuracy falls in 1. 2 fine-tuning runs "
-        "support the finding, 1 contradicts it (95% interval of the share in support: 9% to 99%)."
+        "support the finding, 1 contradicts it (95% confidence interval of the share of runs that support "
+        "it: 9% to 99%)."
+    )
+    assert found[1].sentence.startswith(
+        "Of 3 fine-tuning runs, 1 had the lowest possible number of clusters before and after; the number falls in 1 "
+        "of the other 2. "
     )
     assert "a verdict needs 3" in found[1].sentence
-    assert "in RMS radii of the space, the mean distance grows in 2 of 3" in found[2].sentence
-    assert "an opposed task brings most labels closer in 1 of 2" in found[3].sentence
+    assert "the mean distance divided by the RMS radius of the space grows in 2 of 3" in found[2].sentence
+    assert "fine-tuning on an opposed task brings most labels closer in 1 of 2 runs" in found[3].sentence
 
 
 def test_sentences_give_the_nulls_that_were_measured() -> None:
@@ -49,22 +54,28 @@ def test_sentences_give_the_nulls_that_were_measured() -> None:
         "accuracy falls in 1 (with shuffled labels the similarity is 0.02 ± 0.19). 3 fine-tuning runs support"
         in first.sentence
     )
-    assert "; shuffled labels give 36 to 38 clusters, true labels 3 to 4, on at most 80 points." in second.sentence
     assert (
-        "; 2 of 3 labels move significantly farther away and 0 significantly closer (p ≤ 0.05 after Holm)."
+        "; on subsamples of at most 80 points, shuffled labels give 36 to 38 clusters and true labels 3 to 4, "
+        "depending on the run."
+    ) in second.sentence
+    assert (
+        "; 2 of 3 labels move significantly farther away and 0 significantly closer (p ≤ 0.05 after Holm correction)."
         in third.sentence
     )
     assert (
-        "in 2 (with shuffled labels the similarity is 0.01 ± 0.12); similarity to random weights: 0.20. "
+        "in 2 (with shuffled labels the similarity is 0.01 ± 0.12); for comparison, the mean similarity of the "
+        "fine-tuned last layer to the same encoder with random weights is 0.20. "
         "1 fine-tuning run supports"
     ) in fifth.sentence
 
 
 def test_answers_give_the_nulls() -> None:
     first, second, third, *_ = (finding.answers[0].reason for finding in judge(golden_beyond()))
-    assert first == "similarity falls from 0.80 to 0.60 (with shuffled labels 0.04 ± 0.25)"
-    assert second == "5 clusters become 3 (shuffled labels give 38 clusters, true labels 3, on 80 points)"
-    assert third == "3 of 3 labels move farther away, 2 of 3 significantly (Holm)"
+    assert first == "similarity falls from 0.80 to 0.60 (with shuffled labels 0.04 ± 0.25); accuracy does not fall"
+    assert second == (
+        "5 clusters become 3 (on a subsample of 80 points, shuffled labels give 38 clusters and true labels 3)"
+    )
+    assert third == "3 of 3 labels move farther away, 2 of 3 significantly (Holm-corrected)"
 
 
 def test_nulls_change_no_verdict() -> None:
@@ -74,16 +85,19 @@ def test_nulls_change_no_verdict() -> None:
 
 
 def test_every_finding_says_its_rule(found: list[Finding]) -> None:
-    assert all(one.rule.startswith("For: ") and "At least three quarters for: holds." in one.rule for one in found)
+    for finding in found:
+        assert finding.rule.startswith("A run ")
+        assert all(words in finding.rule for words in (" supports the finding if", " contradicts ", " no answer"))
+        assert "If at least three quarters of the runs with an answer support the finding, it holds" in finding.rule
 
 
 def test_answers_say_why(found: list[Finding]) -> None:
     whys = {answer.run.task: answer.reason for answer in found[0].answers}
-    assert whys["ps-fxn"] == "similarity falls from 0.80 to 0.60"
-    assert whys["ps-role"] == "similarity does not fall from 0.70 to 0.72, and accuracy falls"
+    assert whys["ps-fxn"] == "similarity falls from 0.80 to 0.60; accuracy does not fall"
+    assert whys["ps-role"] == "similarity does not fall from 0.70 to 0.72; accuracy falls"
     assert {answer.run.task: answer.reason for answer in found[1].answers}[
         "ps-role"
-    ] == "already the minimum before fine-tuning: 3 clusters for 3 labels"
+    ] == "the lowest possible number before and after: 3 clusters for 3 labels"
 
 
 def with_conflicts(*, before: float, after: float) -> Answer:
@@ -100,7 +114,7 @@ def test_points_in_conflict_are_no_evidence_against_finding_2() -> None:
     ready = with_conflicts(before=5, after=5)
     assert (ready.holds, ready.reason) == (
         None,
-        "already the minimum before fine-tuning: 5 clusters for 3 labels and 2 points in conflict",
+        "the lowest possible number before and after: 5 clusters for 3 labels and 2 points in conflict",
     )
     assert with_conflicts(before=6, after=5).holds is True
     assert with_conflicts(before=6, after=6).holds is False
@@ -111,7 +125,7 @@ def test_two_labels_are_given_as_the_reason_for_no_similarity() -> None:
     table = made_up(tasks={"moods": ["good", "bad"]})
     table = table[~table.measure.str.startswith("similarity")]
     first, *_, fifth = judge(table)
-    sentence = "Cannot tell: 2 labels; spatial similarity needs at least 3."
+    sentence = "Cannot tell: spatial similarity needs 3 labels, and there are 2."
     assert (first.sentence, fifth.sentence) == (sentence, sentence)
 
 
@@ -122,6 +136,33 @@ def test_too_few_permutations_give_no_answer(tried: int | None, says: bool | Non
     p = table.measure == "similarity_p_value_original"
     table.loc[p, ["value", "n"]] = 1 / 6, tried
     assert {one.holds for one in judge(table)[4].answers} == {says}
+
+
+@pytest.mark.parametrize(
+    ("labels", "tried", "reason"),
+    [
+        (3, 5, "a permutation test of 3 labels cannot give p ≤ 0.05, at least 4 are needed"),
+        (
+            17,
+            9,
+            "a permutation test with 9 permutations cannot give p ≤ 0.05, at least 19 are needed "
+            "(geometry.permutations in the plan)",
+        ),
+    ],
+)
+def test_finding_5_says_why_a_permutation_test_cannot_be_significant(labels: int, tried: int, reason: str) -> None:
+    table = made_up()
+    table.loc[table.measure == "n_labels", "value"] = labels
+    table.loc[table.measure == "similarity_p_value_original", ["value", "n"]] = 1 / (tried + 1), tried
+    assert judge(table)[4].sentence == f"Cannot tell: {reason}."
+
+
+def test_finding_5_says_that_there_was_no_permutation_test() -> None:
+    table = made_up()
+    finding = judge(table[table.measure != "similarity_p_value_original"])[4]
+    assert finding.sentence == (
+        "Cannot tell: no permutation test of the similarity to the pretrained encoder was made at the last layer."
+    )
 
 
 @pytest.mark.parametrize(

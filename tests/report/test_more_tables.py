@@ -124,13 +124,14 @@ def test_nulls_in_sentences(results: Results) -> None:
         "1 after fine-tuning; with shuffled labels the similarity is 0.02 ± 0.17."
     )
     assert nulls.weights_text(results) == (
-        "The similarity to the same encoder with random weights is 0.30 before and 0.20 after fine-tuning on average. "
-        "That much similarity needs no training at all, so random weights are a stricter baseline than shuffled "
-        "labels. The similarity between two seeds of the same fine-tuning is 0.90 on average."
+        "The similarity to the same encoder with random weights is 0.30 before and 0.20 after fine-tuning on "
+        "average. A similarity of this size can arise without any training, so random weights are a stricter "
+        "baseline than shuffled labels. The similarity between two seeds of the same fine-tuning is 0.90 on average."
     )
     assert nulls.separability_text(results) == (
-        "A hyperplane separates 87.5% of the pairs of true labels, and 62.5% of shuffled ones. In 1 of 2 spaces all "
-        "pairs are separable with shuffled labels too: there, separability says nothing about the labels."
+        "A hyperplane separates 87.5% of the pairs of labels; after shuffling the labels among the points, it still "
+        "separates 62.5%. In 1 of 2 spaces all pairs are separable with shuffled labels too: there, separability "
+        "says nothing about the labels."
     )
 
 
@@ -264,17 +265,17 @@ def test_one_seed_shows_its_intervals_over_examples(results: Results) -> None:
     table = golden_beyond()
     figure = next(one for one in draw_figures(index_results(table[table.seed == 1])) if one.kind == "distances")
     assert rows(figure, "label", "step", "low", "high")[1] == ("A", 20, 4, 6)
-    assert "Error bars: 95% confidence interval from resampled examples." in figure.caption
+    assert "Vertical bars (first and last snapshot): 95% interval over examples." in figure.caption
 
 
 def test_significantly_moved_labels_are_counted_in_columns_of_their_own(results: Results) -> None:
     table = finding_tables.distance_table(results)
-    assert [column.title for column in table.columns[-2:]] == ["farther", "closer"]
+    assert [column.title for column in table.columns[-2:]] == ["farther away", "closer"]
     assert table.shown()[0][-4:] == ["3", "0", "2", "0"]
 
 
 def test_the_note_of_the_distances_explains_which_changes_are_significant(results: Results) -> None:
-    assert "after Holm's correction" in finding_tables.distance_table(results).note
+    assert "Holm-corrected for all labels of the task" in finding_tables.distance_table(results).note
     assert "Holm" not in finding_tables.distance_table(index_results(golden())).note
 
 

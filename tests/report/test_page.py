@@ -129,7 +129,15 @@ def test_packed_data_comes_back_the_same() -> None:
 
 def test_the_page_says_what_was_run() -> None:
     text = text_of(made_up(), MANIFEST)
-    for part in ("1 h 2 min", "4.4 M", "ffffffff", "animals → colours", "a processor", "8 GB", "0.001"):
+    for part in (
+        "1 h 2 min",
+        "4.4 M",
+        "ffffffff",
+        "fine-tuned on animals, probed on colours",
+        "a processor",
+        "8 GB",
+        "0.001",
+    ):
         assert part in text
 
 
@@ -138,14 +146,16 @@ def test_squares_are_explained_only_where_they_are_shown(monkeypatch: pytest.Mon
     monkeypatch.setattr("closerlook.report.page.MOST_SQUARES", 1)
     text = text_of(golden())
     assert "One square" not in text
-    assert "For, against: the number of fine-tuning runs that support the finding or contradict it." in text
+    assert (
+        "The number of fine-tuning runs that support the finding, that contradict it, and that have no answer." in text
+    )
 
 
 def test_sections_beyond_the_paper_appear_if_they_were_measured() -> None:
     titles = (
         "Comparison with shuffled labels",
         "Uncertainty",
-        "Predicting the difference between train and test",
+        "Predicting train–test similarity",
         "Shape of the spaces",
     )
     assert all(title in text_of(golden_beyond()) for title in titles)
@@ -179,7 +189,7 @@ def test_failed_cells_are_listed_and_escaped(tmp_path: Path) -> None:
 
 def test_a_frozen_study_says_that_nothing_was_tuned() -> None:
     text = text_of(made_up(steps=()))
-    assert "Nothing was fine-tuned: there is no 'after', and no finding can be judged." in text
+    assert "Nothing was fine-tuned, so no finding can be judged." in text
     assert "bert-tiny on 2 tasks, without fine-tuning" in text
 
 
@@ -210,7 +220,7 @@ def test_an_empty_table_still_gives_a_page() -> None:
 def test_a_fine_tuning_without_its_end_counts_as_not_tuned() -> None:
     table = made_up()
     text = text_of(table[~((table.tuned_on == "animals") & table["is_final"])])
-    assert "Not fine-tuned, or not to the end: bert-tiny on animals." in text
+    assert "These were not fine-tuned, or not to the end: bert-tiny on animals." in text
 
 
 def test_a_start_that_is_missing_is_taken_from_step_0() -> None:

@@ -41,7 +41,8 @@ def test_accuracy_and_similarity_with_exceptions_marked(results: Results) -> Non
     assert [row[1:] for row in shown(table)] == [
         [
             *("ps-fxn", "457", "74.00 ± 1.00", "75.00 ± 1.00", "+1.00"),
-            *("0.80 [0.70, 0.84]", "0.60 [0.50, 0.64]", "−0.20", "a space is not linearly separable"),
+            *("0.80 [0.70, 0.84]", "0.60 [0.50, 0.64]", "−0.20"),
+            *("train or test is not linearly separable before fine-tuning",),
         ],
         [
             *("ps-role", "457", "58.00 ± 1.00", "50.00 ± 2.00", "−8.00"),
@@ -74,11 +75,11 @@ def test_distances_raw_and_relative(results: Results) -> None:
 def test_the_cross_task_table_has_all_pairs_and_the_same_task(results: Results) -> None:
     assert [row[1:] for row in shown(finding_tables.cross_table(results))] == [
         ["ps-fxn", "not fine-tuned", "", "–", "–", "–", "–", "74.00 ± 1.00"],
-        ["ps-fxn", "ps-fxn", "same", "3", "0", "+2.00", "+0.100", "75.00 ± 1.00"],
+        ["ps-fxn", "ps-fxn", "same task", "3", "0", "+2.00", "+0.100", "75.00 ± 1.00"],
         ["ps-fxn", "ps-role", "related", "2", "1", "+0.50", "+0.050", "73.00 ± 1.00"],
         ["ps-fxn", "pos", "opposed", "0", "3", "−0.25", "−0.100", "70.00 ± 1.00"],
         ["ps-role", "not fine-tuned", "", "–", "–", "–", "–", "58.00 ± 1.00"],
-        ["ps-role", "ps-role", "same", "2", "1", "+0.50", "−0.100", "50.00 ± 2.00"],
+        ["ps-role", "ps-role", "same task", "2", "1", "+0.50", "−0.100", "50.00 ± 2.00"],
         ["ps-role", "pos", "opposed", "2", "1", "+0.12", "0.000", "55.00 ± 1.00"],
     ]
 
@@ -206,7 +207,7 @@ def test_encoders_with_their_entries_in_the_manifest() -> None:
         made_up(["bert-tiny", "bert-mini"]), {"encoders": {"google/x": {"name": "bert-tiny"} | entry}}
     )
     table = study_facts.encoders_table(results)
-    assert table.titles() == ["encoder", "layers", "width", "parameters", "weights", "revision"]
+    assert table.titles() == ["encoder", "layers", "hidden size", "parameters", "weights", "revision"]
     assert shown(table) == [
         ["bert-tiny", "2", "128", "4.4 M", "ffffffff", "abc123"],
         ["bert-mini", "2", "–", "–", "01234567", "–"],  # of which the table knows layers and weights
@@ -216,7 +217,7 @@ def test_encoders_with_their_entries_in_the_manifest() -> None:
 def test_tasks_with_labels_and_examples_of_each_split() -> None:
     entry = {"unit": "token", "labels": ["cat", "dog", "eel"], "examples": {"train": 30, "dev": 4, "test": 9}}
     table = study_facts.tasks_table(index_results(made_up(), {"tasks": {"data/animals.tsv": entry}}))
-    assert table.titles() == ["task", "unit", "labels", "examples train", "examples dev", "examples test"]
+    assert table.titles() == ["task", "an example is a", "labels", "examples train", "examples dev", "examples test"]
     assert shown(table) == [
         ["animals", "token", "3", "30", "4", "9"],
         ["colours", "–", "4", "40", "–", "–"],  # which the manifest does not name
@@ -251,10 +252,10 @@ def test_settings_are_flat_without_entries_shown_elsewhere() -> None:
     }
     assert shown(study_facts.settings_table(index_results(made_up(), {"plan": plan}))) == [
         ["seeds", "0, 1"],
-        ["data", "default"],
+        ["data", "not set"],
         ["classifier.sizes", "32×64, 64×64"],
         ["classifier.seeds", "5"],
-        ["cross", "animals → colours"],
+        ["cross", "fine-tuned on animals, probed on colours"],
         ["tuning.trainer_arguments", "{}"],
     ]
 
@@ -286,8 +287,8 @@ def test_machine_and_time() -> None:
         ["torch", "2.0"],
     ]
     assert shown(study_facts.time_table(results)) == [
-        ["tune", "2", "1 min", "1 h 2 min"],
-        ["extract", "1", "5 s", "9 s"],
+        ["fine-tune", "2", "1 min", "1 h 2 min"],
+        ["extract vectors", "1", "5 s", "9 s"],
     ]
     manifest["kinds"]["tune"]["peak_bytes"] = 1.26e9  # type: ignore[index]
     assert shown(study_facts.time_table(index_results(made_up(), manifest)))[0][-1] == "1.3 GB"
@@ -295,5 +296,5 @@ def test_machine_and_time() -> None:
 
 def test_kinds_of_cells_in_older_manifests_have_their_present_names() -> None:
     manifest = {"kinds": {"alike": {"cells": 3, "seconds": 5.0, "cpu_seconds": 9.0}}}
-    assert shown(study_facts.time_table(index_results(made_up(), manifest)))[0][0] == "point_similarity"
+    assert shown(study_facts.time_table(index_results(made_up(), manifest)))[0][0] == "point similarity"
     assert set(renamed.KINDS.values()) <= {kind.name for kind in KINDS}

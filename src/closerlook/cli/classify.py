@@ -31,11 +31,13 @@ def classify(
         str,
         Option(help="Widths of the hidden layers, such as '32,64;128;linear'; grid: the 16 pairs of the paper."),
     ] = "grid",
-    seeds: Annotated[int, Option(min=1, help="Number of networks of each size; their seeds are 0, 1, 2 …")] = 5,
+    seeds: Annotated[int, Option(min=1, help="Number of seeds: each size is trained with seeds 0, 1, 2 …")] = 5,
     control: Annotated[
         bool,
         Option(
-            "--control", help="Also train on random labels of words, to measure selectivity. Needs words in the file."
+            "--control",
+            help="Also train on a control task, in which each word type has a random label (Hewitt and "
+            "Liang 2019), to measure selectivity. Needs words in the file.",
         ),
     ] = False,
     description_length: Annotated[
@@ -45,11 +47,13 @@ def classify(
         ),
     ] = False,
     learning_rate: Annotated[float, Option(help="Learning rate of AdamW.", rich_help_panel=TRAINING)] = 4e-3,
-    batch_size: Annotated[int, Option(min=1, help="Points in a step.", rich_help_panel=TRAINING)] = 128,
+    batch_size: Annotated[int, Option(min=1, help="Vectors in a batch.", rich_help_panel=TRAINING)] = 128,
     max_rounds: Annotated[
         int,
         Option(
-            min=0, help="Largest number of rounds; a round is a pass over train or 30 steps.", rich_help_panel=TRAINING
+            min=0,
+            help="Largest number of rounds; a round is one pass over train, repeated until it has at least 30 steps.",
+            rich_help_panel=TRAINING,
         ),
     ] = 12,
     patience: Annotated[

@@ -39,7 +39,7 @@ def compare(
     threads: Threads = None,
     as_json: Annotated[bool, Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
-    """Print the spatial similarity of two spaces: the correlation of their label distances."""
+    """Print the spatial similarity of two spaces: the correlation of the distances between labels in both."""
     from closerlook.cli.console import note, print_json
     from closerlook.geometry import spatial_similarity
 

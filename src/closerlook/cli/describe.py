@@ -36,13 +36,17 @@ REGISTERED = {"largest_cluster_share": "mean_largest_cluster_share", "neighbours
 def describe(
     file: TrainPoints,
     against: Annotated[
-        Path | None, Option(help="A second space to compare it with, in any of the same formats.")
+        Path | None, Option(help="Also compare with this second space, in any of the same formats.")
     ] = None,
     shuffles: Annotated[
-        int, Option(min=0, help="Number of label shuffles for the null of separability; 0 for none.")
+        int,
+        Option(min=0, help="Number of random shuffles of the labels with which separability is compared; 0 for none."),
     ] = 0,
     permutations: Annotated[
-        int, Option(min=0, help="Number of label permutations for the p-value of the similarity; 0 for none.")
+        int,
+        Option(
+            min=0, help="Number of label permutations for the p-value of the similarity (with --against); 0 for none."
+        ),
     ] = 9999,
     seed: Annotated[int, Option(min=0, help="Seed for shuffles and permutations.")] = 0,
     tau: Tau = 1e-6,

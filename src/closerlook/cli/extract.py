@@ -36,7 +36,9 @@ def extract(
     task: Annotated[
         list[str] | None,
         Option(
-            "--task", "-t", help="Task: name (see `closerlook tasks`), file, folder, or hf:DATASET; may be repeated."
+            "--task",
+            "-t",
+            help="Task: name (see `closerlook tasks`), file, folder, or hf:DATASET; may be repeated. (required)",
         ),
     ] = None,
     splits: Annotated[
@@ -47,7 +49,10 @@ def extract(
     ] = "all",
     pool: Annotated[
         str,
-        Option(help="Pooling: mean, first or last subword; cls or mean for sentences. auto: mean, cls for sentences."),
+        Option(
+            help="How subword vectors become one vector. Words: mean, first or last; sentences: cls or "
+            "mean. auto: mean for words, cls for sentences."
+        ),
     ] = "auto",
     out: Annotated[Path | None, Option(help="Also write each space to a file in this folder.")] = None,
     out_format: Annotated[str, Option(help=f"Format of the files in --out: {', '.join(SUFFIXES)}.")] = "npz",
@@ -59,7 +64,8 @@ def extract(
     label: Annotated[
         str | None,
         Option(
-            help="Annotation used as label: upos, xpos, deprel, feats:KEY, role, function, fine, coarse, or a column.",
+            help="What is used as label. CoNLL-U: upos, xpos, deprel, feats:KEY; STREUSLE: role, "
+            "function; TREC: fine, coarse; tables: a column.",
             rich_help_panel=OWN,
         ),
     ] = None,
@@ -67,7 +73,10 @@ def extract(
     text: Annotated[str | None, Option(help="Column with the text.", rich_help_panel=OWN)] = None,
     unit: Annotated[
         str | None,
-        Option(help="Unit of an example: token or sentence, if the table has columns for both.", rich_help_panel=OWN),
+        Option(
+            help="Whether an example is a token or a sentence; needed if the table has columns --words and --text.",
+            rich_help_panel=OWN,
+        ),
     ] = None,
     input_format: Annotated[
         str | None, Option(help="Format of the file. (default: by its suffix)", rich_help_panel=OWN)
@@ -89,7 +98,7 @@ def extract(
     trust_remote_code: TrustRemoteCode = False,
     as_json: Annotated[bool, Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
-    """Extract the vectors of every layer for one or more tasks; vectors in the store are not computed again."""
+    """Extract the vectors of every layer for one or more tasks; cached vectors are not computed again."""
     from closerlook.cli.console import note, print_json, print_table, progress, show_notes
     from closerlook.representations.extract import extract as run
     from closerlook.tasks import load_task

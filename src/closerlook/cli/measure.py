@@ -24,20 +24,32 @@ QUICK_SECONDS = 2.0
 TrainPoints = Annotated[
     Path,
     Argument(
-        help="A .npz with arrays X and y (optionally X_test and y_test), a saved space, a DirectProbe folder, or one "
-        "file of vectors in such a folder."
+        help="A .npz with arrays X and y (optionally X_test and y_test), a file written by `closerlook extract --out`, "
+        "a folder in the format of the DirectProbe code, or one file of vectors in such a folder."
     ),
 ]
 TestPoints = Annotated[Path | None, Option(help="Test points, in a file or folder of any of the same formats.")]
-Tau = Annotated[float, Option(help="Convex hulls overlap if their distance is at most this many RMS radii.")]
+Tau = Annotated[
+    float,
+    Option(
+        help="Treat two convex hulls as overlapping if their distance is at most this many times the RMS "
+        "distance of the points from their mean."
+    ),
+]
 MinPoints = Annotated[
-    int, Option(min=1, help="Exclude clusters of fewer points from the distances (6 in the code of the paper).")
+    int,
+    Option(
+        min=1,
+        help="Exclude clusters with fewer than this many points from the distances (the code of Zhou and "
+        "Srikumar 2022 uses 6).",
+    ),
 ]
 Summary = Annotated[
     str,
     Option(
         "--statistic",
-        help="Distance of two labels: mean (as in the code of the paper) or min over their pairs of clusters.",
+        help="How the distances between the clusters of two labels are summarised: mean (as in the "
+        "paper's code) or min.",
     ),
 ]
 Threads = Annotated[int | None, Option(min=1, help="Number of threads. (default: all cores)")]

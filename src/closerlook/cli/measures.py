@@ -15,7 +15,7 @@ def measures(
     ] = None,
     as_json: Annotated[bool, Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """List the measures of a study: name in the table, title on the page, meaning."""
+    """List all measures: their name in results.parquet, their title in the report, and what they mean."""
     from closerlook.cli.console import print_json, print_table
     from closerlook.study.registry import MEASURES, measure
 

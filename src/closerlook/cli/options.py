@@ -13,17 +13,26 @@ HOW = "Computation"
 EncoderName = Annotated[
     str,
     Option(
-        "--encoder", "-e", help="Encoder: folder, Hugging Face ID, ID@REVISION, folder of a PEFT adapter, or random:ID."
+        "--encoder",
+        "-e",
+        help="Encoder: folder, Hugging Face ID, ID@REVISION, folder of a PEFT adapter, or random:ID (the "
+        "same architecture with random weights).",
     ),
 ]
 Data = Annotated[
-    Path | None, Option(help="Folder with the corpora of named tasks.", envvar="CLOSERLOOK_DATA", show_envvar=True)
+    Path | None,
+    Option(help="Folder with the corpora of the built-in tasks.", envvar="CLOSERLOOK_DATA", show_envvar=True),
 ]
 StoreFolder = Annotated[
-    Path | None, Option(help="Folder of the store of vectors. (default: user cache)", envvar="CLOSERLOOK_STORE")
+    Path | None, Option(help="Folder in which the vectors are cached. (default: user cache)", envvar="CLOSERLOOK_STORE")
 ]
 Window = Annotated[
-    int | None, Option(help="Longest input in tokens. (default: that of the encoder)", rich_help_panel=HOW)
+    int | None,
+    Option(
+        help="Tokens that the encoder reads at a time; longer texts are read in overlapping windows. "
+        "(default: the encoder's limit)",
+        rich_help_panel=HOW,
+    ),
 ]
 AllowPickle = Annotated[
     bool, Option("--allow-pickle", help="Read pickle checkpoints, which can run code.", rich_help_panel=HOW)

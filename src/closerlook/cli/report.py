@@ -21,14 +21,15 @@ def report(
     archive: Annotated[
         Path | None,
         Option(
-            help="Write the page to this folder, with a small table of the rows that it shows, to keep or to share."
+            help="Instead, write the page without figure files to this folder, with a results.parquet "
+            "reduced to the rows that the page shows, for sharing."
         ),
     ] = None,
     as_json: Annotated[
         bool, Option("--json", help="Print one JSON object: the path of the page and the five verdicts.")
     ] = False,
 ) -> None:
-    """Write one HTML page with the tables, figures and verdicts of a study, from its results table alone."""
+    """Write one HTML page with the tables, figures and verdicts of a study; nothing is computed again."""
     import sys
 
     from closerlook.cli.console import note, print_json

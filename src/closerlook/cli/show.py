@@ -19,7 +19,12 @@ def show(
         Literal["text", "markdown", "latex", "csv"], Option("--format", help="The output format.")
     ] = "text",
     table: Annotated[
-        list[str] | None, Option("--table", "-t", help="Print only this table, such as accuracy; can be repeated.")
+        list[str] | None,
+        Option(
+            "--table",
+            "-t",
+            help="Print only this table, such as accuracy; may be repeated. An unknown name prints the list of names.",
+        ),
     ] = None,
 ) -> None:
     """Print the tables of a study: verdicts, before and after, findings, comparisons, uncertainty, shape, labels."""

@@ -16,7 +16,13 @@ EXAMPLE = "Example: closerlook store ls"
 
 app = Typer()
 Where = Annotated[
-    Path | None, Option("--store", help="Folder of the store.", envvar="CLOSERLOOK_STORE", show_envvar=True)
+    Path | None,
+    Option(
+        "--store",
+        help="Folder in which the vectors are cached. (default: user cache)",
+        envvar="CLOSERLOOK_STORE",
+        show_envvar=True,
+    ),
 ]
 
 

@@ -107,6 +107,7 @@ def study(
 def _forecast(resolved: ResolvedPlan, out: Path, *, as_json: bool) -> None:
     """Print the cells of a plan and their estimated costs."""
     from closerlook.cli.console import bytes_text, print_json, print_table
+    from closerlook.report.tables import count_of
     from closerlook.study.engines import cores
     from closerlook.study.study import forecast
 
@@ -129,7 +130,7 @@ def _forecast(resolved: ResolvedPlan, out: Path, *, as_json: bool) -> None:
     )
     print_table(
         "",
-        ["total cells", "time on one core", f"time on {cores()} cores", "disk space"],
+        ["total cells", "time on one core", f"time on {count_of(cores(), 'core')}", "disk space"],
         [
             [
                 sum(kind.cells for kind in kinds),

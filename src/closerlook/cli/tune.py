@@ -37,7 +37,8 @@ def tune(
         Option(
             "--task",
             "-t",
-            help="Name (see `closerlook tasks`), file, folder, or hf:DATASET; columns: FILE?text=A&label=B.",
+            help="Name (see `closerlook tasks`), file, folder, or hf:DATASET; a file with named columns: "
+            "FILE?text=COLUMN&label=COLUMN.",
         ),
     ] = "toy-pos",
     out: Annotated[
@@ -84,7 +85,10 @@ def tune(
     ] = "log",
     probe: Annotated[
         list[str] | None,
-        Option(help="Task whose vectors are stored; may be repeated. (default: --task)", rich_help_panel=STORING),
+        Option(
+            help="Task whose vectors are extracted at each snapshot; may be repeated. (default: the task of --task)",
+            rich_help_panel=STORING,
+        ),
     ] = None,
     splits: Annotated[
         list[str] | None,
@@ -99,12 +103,16 @@ def tune(
     ] = "all",
     snapshot_layers: Annotated[
         str | None,
-        Option(help="Layers at snapshots between first and last. (default: --layers)", rich_help_panel=STORING),
+        Option(
+            help="Layers to store at the snapshots between the first and the last one. (default: --layers)",
+            rich_help_panel=STORING,
+        ),
     ] = None,
     pool: Annotated[
         str,
         Option(
-            help="Vector of a word: mean, first or last subword; of a sentence: cls or mean. auto: mean, or cls.",
+            help="How subword vectors become one vector. Words: mean, first or last; sentences: cls or "
+            "mean. auto: mean for words, cls for sentences.",
             rich_help_panel=STORING,
         ),
     ] = "auto",

@@ -80,7 +80,7 @@ def split_halves_table(results: Results) -> Table:
     columns = (
         *(*text_columns("parts of train", "state"), Column("spaces"), Column("pairs")),
         *(Column("Spearman"), Column("Pearson"), Column("mean abs. difference", digits=3)),
-        *(Column("linear fit", "prediction error", 3), Column("mean", "prediction error", 3)),
+        *(Column("linear fit", "prediction error", 3), Column("mean of the others", "prediction error", 3)),
     )
     note = (
         "Over all spaces (encoder, task, layer, state, seed) with both similarities. Pairs: pairs of encoder and task; "
@@ -89,7 +89,7 @@ def split_halves_table(results: Results) -> Table:
         "similarities. Prediction error: root mean square error on a held-out pair, of a linear fit "
         "to the other pairs and of their mean."
     )
-    return Table("split-halves", "Prediction from train alone", note, columns, tuple(rows))
+    return Table("split-halves", "Predicting train–test similarity from train alone", note, columns, tuple(rows))
 
 
 def prediction_text(results: Results) -> str:

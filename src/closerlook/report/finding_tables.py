@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from closerlook.report.before_after import (
+    STATES,
     BeforeAfter,
     before_after,
     difference,
@@ -36,7 +37,7 @@ def findings_table(results: Results) -> Table:
     """The five findings with their verdicts."""
     columns = (
         *(Column("", digits=0), *text_columns("finding", "verdict")),
-        *(Column("for"), Column("against"), *text_columns("explanation")),
+        *(Column("supported by"), Column("contradicted by"), *text_columns("explanation")),
     )
     rows = [
         (finding.number, finding.title, finding.verdict, finding.n_for, finding.n_against, finding.sentence)
@@ -84,8 +85,9 @@ def summary_table(results: Results) -> Table:
 
 
 SUMMARY_NOTE = (
-    "Each encoder on each task, at its last layer: pretrained → at the end of fine-tuning on that task, mean over "
-    "seeds. Clusters: the number of labels is in brackets; * marks a linearly separable space."
+    "Each encoder on each task, at the last layer: the value of the pretrained encoder → the value after fine-tuning "
+    "on that task (mean over seeds). Clusters: the number of labels is in brackets; * marks a linearly separable "
+    "space."
 )
 
 
@@ -165,12 +167,13 @@ def accuracy_table(results: Results) -> Table:
         *(*_before_after_change("accuracy, %"), *_before_after_change("similarity"), *text_columns("remark")),
     )
     note = (
-        f"Classifier probes, trained on train and tested on the n examples of {results.test_split}; their sizes are "
-        "chosen on a held-out part of train. ±: standard deviation over the seeds of the probes, or over fine-tuning "
-        f"runs if there are several. Similarity: Pearson correlation of the label distances of train and "
-        f"{results.test_split}, with its 95% bootstrap interval over labels. {null_note(results, shuffled='')}"
+        "Accuracy: of a classifier probe that is trained on train and tested on the n examples of "
+        f"{results.test_split}; its hidden layer sizes are chosen on a held-out part of train. ±: standard deviation "
+        "over the seeds of the probes, or over fine-tuning runs if there are several. Similarity: Pearson "
+        f"correlation of the label distances of train and {results.test_split}, with its 95% bootstrap interval over "
+        f"labels. {null_note(results, shuffled='')}"
     ).rstrip()
-    return Table("accuracy", "Accuracy and train–test similarity", note, columns, tuple(rows)).without_empty()
+    return Table("accuracy", "Accuracy and train–test similarity, values", note, columns, tuple(rows)).without_empty()
 
 
 def _before_after_change(group: str, digits: int = 2) -> tuple[Column, ...]:
@@ -194,8 +197,10 @@ def _remark(results: Results, encoder: str, task: str, similarity: BeforeAfter) 
     is_exception = bool(parts)
     name = f"similarity_both_separable_{results.train_test}"
     separable = [results.before(name, encoder, task), *(results.after(name, run) for run in runs)]
-    if any(flag is not None and flag.value == 0 for flag in separable):
-        parts.append("a space is not linearly separable")
+    inseparable = [flag is not None and flag.value == 0 for flag in separable]
+    if any(inseparable):
+        when = [state for state, is_so in zip(STATES, (inseparable[0], any(inseparable[1:])), strict=True) if is_so]
+        parts.append(f"train or {results.test_split} is not linearly separable {' and '.join(when)} fine-tuning")
     if not runs:
         parts.append("not fine-tuned")
     return Remark("; ".join(parts), is_exception)
@@ -293,20 +298,23 @@ def distance_table(results: Results) -> Table:
     columns = (
         *text_columns("encoder", "task"),
         *(*_before_after_change("mean minimum distance"), *_before_after_change("in RMS radii", 3)),
-        *(Column(title, "labels") for title in ("farther", "closer")),
-        *(Column(title, "labels, significantly") for title in ("farther", "closer")),
+        *(Column(title, "labels that move") for title in ("farther away", "closer")),
+        *(Column(title, "labels that move significantly") for title in ("farther away", "closer")),
     )
     note = (
-        "Minimum distance: the distance of a label's clusters to the nearest other label. Mean over labels, on train "
-        "at the last layer, with its 95% confidence interval from resampled examples if it was computed. Raw distances "
-        "grow with the norm of the vectors; distances in RMS radii do not. "
+        "Minimum distance: the distance of a label to the nearest other label. Shown: the mean over labels on train "
+        "at the last layer, with its 95% interval over examples where it was measured. Distances grow with the norm "
+        "of the vectors; distances in RMS radii (divided by the RMS radius of the space) do not. "
         + (f"{SIGNIFICANTLY} " if results.has("n_labels_significantly_increased") else "")
         + null_note(results, similarity=False, shuffled="distances")
     ).strip()
     return Table("distances", "Distance to the nearest other label", note, columns, tuple(rows)).without_empty()
 
 
-SIGNIFICANTLY = f"Significantly: the change of a label has p ≤ {SIGNIFICANCE} after Holm's correction for all labels."
+SIGNIFICANTLY = (
+    f"Significantly: p ≤ {SIGNIFICANCE} for the change of a label's distance, Holm-corrected for all labels of the "
+    "task."
+)
 
 
 def mean_moved(results: Results, runs: Sequence[Run]) -> tuple[Value, Value]:
@@ -333,7 +341,7 @@ def _as_count(mean: float | None) -> Value:
 
 
 def cross_table(results: Results) -> Table:
-    """Fine-tuned on one task, measured on another (Table 5 of the paper); with the task itself for comparison."""
+    """Fine-tuned on one task, probed on another (Table 5 of the paper); with the task itself for comparison."""
     cross = results.runs(own=False)
     rows: list[tuple[Value, ...]] = []
     for encoder, task in dict.fromkeys((run.encoder, run.task) for run in cross):
@@ -343,21 +351,22 @@ def cross_table(results: Results) -> Table:
         for tuned_on in (task, *others):
             runs = runs_of(results, encoder, task, tuned_on)
             if runs:
-                kind = "same" if tuned_on == task else relation(results, tuned_on, task) or "other"
+                kind = "same task" if tuned_on == task else relation(results, tuned_on, task) or "other"
                 counts = mean_moved(results, runs)
                 rows.append((encoder, task, tuned_on, kind, *counts, *_cross_changes(results, runs)))
     group = "change of minimum distance"
     columns = (
-        *text_columns("encoder", "measured on", "fine-tuned on", "relation"),
-        *(Column(title, "labels") for title in ("farther", "closer")),
+        *text_columns("encoder", "probed on", "fine-tuned on", "relation"),
+        *(Column(title, "labels that move") for title in ("farther away", "closer")),
         *(Column("mean", group, signed=True), Column("in RMS radii", group, 3, signed=True)),
         Column("accuracy, %"),
     )
     note = (
-        "Labels of the measured task whose minimum distance increases and decreases, its mean change, and the accuracy "
-        "of a classifier probe, at the last layer."
+        "Number of labels of the probed task that move farther from or closer to the nearest other label, the mean "
+        "change of that distance, and the test accuracy of a classifier probe (± standard deviation over seeds), all "
+        "at the last layer."
     )
-    return Table("cross", "Fine-tuned on one task, measured on another", note, columns, tuple(rows)).without_empty()
+    return Table("cross", "Fine-tuned on one task, probed on another", note, columns, tuple(rows)).without_empty()
 
 
 def _cross_changes(results: Results, runs: list[Run]) -> tuple[Value, Value, Value]:
@@ -384,7 +393,10 @@ def layers_table(results: Results) -> Table:
             rows.append((encoder, task, *values))
     columns = (*text_columns("encoder", "task"), *(Column(str(layer), "layer") for layer in range(depth + 1)))
     note = (
-        "Spatial similarity of train at the end of fine-tuning to train of the pretrained encoder, for each layer, "
-        "with its 95% bootstrap interval (one seed) or standard deviation (several seeds)."
+        "Spatial similarity of each layer after fine-tuning to the same layer of the pretrained encoder, on train, "
+        "with its 95% bootstrap interval; with several seeds, ± standard deviation. –: not defined, for example at "
+        "layer 0 with [CLS], where all vectors are equal."
     )
-    return Table("layers", "Similarity to the pretrained encoder, by layer", note, columns, tuple(rows))
+    return Table(
+        "layers", "Similarity to the pretrained encoder after fine-tuning, by layer", note, columns, tuple(rows)
+    )

@@ -119,14 +119,15 @@ def labels_table(results: Results) -> Table:
         *(Column("p (Holm)", digits=4, p_value=True), *text_columns("remark")),
     )
     note = (
-        "Train, last layer; largest increase first. In brackets: 95% confidence interval from resampled examples; with "
-        "several seeds: ± standard deviation over seeds."
+        "Train, last layer. Sorted by increase within each task. In brackets: 95% interval over examples; ±: standard "
+        "deviation over seeds."
     )
     if results.has("minimum_distance_change_p_value"):
         note += (
-            " p: two-sided test of no change, from random halves of the examples, Holm-corrected for all labels of the "
-            f"task; with several seeds, the highest p-value. {SIGNIFICANT}: p ≤ {SIGNIFICANCE}, in the same "
-            f"direction with every seed. {FEW_POINTS}: few points; the distances are unreliable."
+            " p: two-sided test of the hypothesis that the distance does not change; its standard deviation is "
+            "estimated from random halves of the examples. It is Holm-corrected for all labels of the task; with "
+            f"several seeds, the highest p-value. {SIGNIFICANT}: p ≤ {SIGNIFICANCE}, in the same direction with every "
+            f"seed. {FEW_POINTS}: few points; the distances are unreliable."
         )
     return Table("labels", "All labels", note, columns, tuple(rows)).without_empty()
 

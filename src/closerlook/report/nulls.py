@@ -41,11 +41,11 @@ def similarity_table(results: Results) -> Table:
 
 SIMILARITY_NOTE = (
     "Spatial similarity at the last layer, with its 95% bootstrap interval over labels. Shuffled labels: mean ± "
-    "standard deviation of the similarity when the labels of one space are permuted. p: the share of permutations, the "
-    "identity included, with at least the similarity of train and {}; with several seeds, the highest p-value. On the "
-    "right: the similarity of the train split to the train split of the pretrained encoder, of the encoder fine-tuned "
-    "with another seed, of the same encoder with random weights, and of other pretrained encoders. If there are "
-    "several of these: mean ± standard deviation."
+    "standard deviation of the similarity when the labels of one space are permuted. p: the share of permutations "
+    "(the unpermuted labels count as one) whose similarity is at least as high as that of train and {}; with several "
+    "seeds, the highest p-value. On the right: the similarity of the train split to the train split of the "
+    "pretrained encoder, of the encoder fine-tuned with another seed, of the same encoder with random weights, and "
+    "of other pretrained encoders. If there are several of these: mean ± standard deviation."
 )
 
 
@@ -92,11 +92,11 @@ def separability_table(results: Results) -> Table:
 
 SEPARABILITY_NOTE = (
     "Train, last layer. Separable pairs: the share of pairs of labels that a hyperplane separates, with the true and "
-    "with shuffled labels (mean ± standard deviation). Random labels: n points of two labels in d dimensions are "
-    "separable with Cover's probability whatever their labels, with probability one half at n / 2d = 1 (means over "
-    "pairs of labels). Clusters: on a subsample of at most this many points, with the true and with shuffled labels; "
-    "z: their difference in standard deviations. p: the share of labellings, the true one included, that are at least "
-    "as extreme; with few shuffles it cannot be small."
+    "with shuffled labels (mean ± standard deviation). Random labels: the probability that a random labelling of the "
+    "n points of two labels in d dimensions is separable (Cover); it is one half at n = 2d. Means over pairs of "
+    "labels. Clusters: on a subsample of the size in column points, in which rare labels may be missing; z: the "
+    "difference divided by the standard deviation over shuffles, or – if that is 0. p: the share of labellings (the "
+    "shuffled ones and the true one) that are at least as extreme; with k shuffles it is at least 1 / (k + 1)."
 )
 
 NullComparison = tuple[Measurement | None, Measurement | None, float | None, float | None]
@@ -155,8 +155,8 @@ def weights_text(results: Results) -> str:
     if means:
         sentences.append(
             f"The similarity to the same encoder with random weights is {' and '.join(means)} fine-tuning on average. "
-            "That much similarity needs no training at all, so random weights are a stricter baseline than shuffled "
-            "labels."
+            "A similarity of this size can arise without any training, so random weights are a stricter baseline than "
+            "shuffled labels."
         )
     if seeds:
         sentences.append(
@@ -177,7 +177,10 @@ def separability_text(results: Results) -> str:
         return ""
     true, shuffled = (statistics.fmean(values) for values in zip(*known, strict=True))
     uninformative = sum(null == 1 for _, null in known)
-    text = f"A hyperplane separates {true:.1%} of the pairs of true labels, and {shuffled:.1%} of shuffled ones"
+    text = (
+        f"A hyperplane separates {true:.1%} of the pairs of labels; after shuffling the labels among the points, it "
+        f"still separates {shuffled:.1%}"
+    )
     if uninformative:
         return (
             f"{text}. In {uninformative} of {len(known)} spaces all pairs are separable with shuffled labels too: "

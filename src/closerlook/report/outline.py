@@ -160,7 +160,9 @@ OUTLINE = (
         finding=5,
         figures=(
             FigureEntry(
-                "similarity", "Similarity to the pretrained encoder, by layer", similarity.similarity_to_pretrained
+                "similarity",
+                "Similarity to the pretrained encoder during fine-tuning, by layer",
+                similarity.similarity_to_pretrained,
             ),
             FigureEntry("shifts", "Shifts of the label centroids, by layer", centroids.centroid_shifts),
         ),
@@ -186,8 +188,8 @@ OUTLINE = (
     ),
     Section(
         "divergence",
-        "Predicting the difference between train and test",
-        "Train–test difference",
+        "Predicting train–test similarity",
+        "Prediction",
         kicker=BEYOND,
         texts=(divergence.prediction_text,),
         figures=(

@@ -7,10 +7,14 @@ from collections.abc import Iterator
 from closerlook.report.tables import Column, Table, Value, count_of, text_columns
 from closerlook.study import renamed
 from closerlook.study.cells import PRETRAINED
+from closerlook.study.kinds import KINDS
 from closerlook.study.readings import Manifest, Results, split_order
 
 NAMED = 12
 """Maximum number of names that a sentence lists."""
+
+WEIGHTS_SHOWN = 8
+"""Number of characters of the hash of an encoder's weights that the page shows."""
 
 
 def duration(seconds: float) -> str:
@@ -42,11 +46,11 @@ def key_facts(results: Results) -> list[tuple[str, str]]:
         ("encoders", f"{len(results.encoders):,}"),
         ("tasks", f"{len(results.tasks):,}"),
         ("fine-tuning runs", f"{len(runs):,}"),
-        ("rows in the table", f"{results.n_rows:,}"),
+        ("measurements", f"{results.n_rows:,}"),
     ]
     work = sum(kind["seconds"] for kind in results.manifest.get("kinds", {}).values())
     if work:  # of all cells: `seconds` in the manifest is that of the last start, which may have had little left to do
-        facts.append(("total computing time", duration(work)))
+        facts.append(("computing time (sum over workers)", duration(work)))
     return facts
 
 
@@ -62,13 +66,13 @@ def encoders_table(results: Results) -> Table:
                 entry.get("layers", results.last_layer(encoder)),
                 entry.get("width"),
                 None if parameters is None else f"{parameters / 1e6:,.1f} M",
-                weights_of(results, encoder)[:8],
+                weights_of(results, encoder)[:WEIGHTS_SHOWN],
                 entry.get("revision"),
             )
         )
-    numbers = (Column("layers"), Column("width"), Column("parameters"))
+    numbers = (Column("layers"), Column("hidden size"), Column("parameters"))
     columns = (*text_columns("encoder"), *numbers, *text_columns("weights", "revision"))
-    note = "Weights: the first characters of their fingerprint."
+    note = f"Weights: the first {WEIGHTS_SHOWN} characters of the hash of the weight files."
     return Table("encoders", "Encoders", note, columns, tuple(rows)).without_empty()
 
 
@@ -90,10 +94,16 @@ def tasks_table(results: Results) -> Table:
         entry = results.manifest_entry("tasks", task)
         examples = entry.get("examples") or {split: _count(results, "n_points", task, split) for split in splits}
         labels = len(entry["labels"]) if "labels" in entry else _count(results, "n_labels", task, "train")
-        rows.append((task, entry.get("unit"), labels, *(examples.get(split) for split in splits)))
+        rows.append((task, _unit(entry), labels, *(examples.get(split) for split in splits)))
     counts = (Column(split, "examples") for split in splits)
-    columns = (*text_columns("task", "unit"), Column("labels"), *counts)
+    columns = (*text_columns("task", "an example is a"), Column("labels"), *counts)
     return Table("tasks", "Tasks", "", columns, tuple(rows)).without_empty()
+
+
+def _unit(entry: Manifest) -> str | None:
+    """What an example of a task is: 'token', 'word pair', 'sentence' …"""
+    unit = entry.get("unit")
+    return "word pair" if unit == "pair" else unit
 
 
 def _count(results: Results, measure: str, task: str, split: str) -> int | None:
@@ -135,20 +145,28 @@ def _entries(values: Manifest, prefix: str = "") -> Iterator[tuple[str, str]]:
         if isinstance(value, dict) and value:
             yield from _entries(value, f"{prefix}{name}.")
         else:
-            yield f"{prefix}{name}", _show_entry(value)
+            yield f"{prefix}{name}", SHOWN_AS.get((f"{prefix}{name}", str(value)), _show_entry(value))
+
+
+SHOWN_AS = {
+    ("classifier.at", "ends"): "before and after fine-tuning",
+    ("classifier.at", "all"): "every snapshot",
+}
+"""(entry, value) of a plan -> the text on the page, for values that are not clear by themselves."""
 
 
 def _show_entry(value: object) -> str:
     if value is None:
-        return "default"
+        return "not set"
     if isinstance(value, list):
-        return ", ".join(map(_show_item, value)) or "none"
+        separator = "; " if any(isinstance(item, dict) for item in value) else ", "
+        return separator.join(map(_show_item, value)) or "none"
     return str(value)
 
 
 def _show_item(item: object) -> str:
     if isinstance(item, dict) and "tuned" in item:
-        return f"{item['tuned']} → {item['probed']}"
+        return f"fine-tuned on {item['tuned']}, probed on {item['probed']}"
     return "×".join(map(str, item)) if isinstance(item, list) else str(item)
 
 
@@ -172,7 +190,7 @@ def time_table(results: Results) -> Table:
     kinds: dict[str, Manifest] = results.manifest.get("kinds", {})
     rows = [
         (
-            renamed.KINDS.get(name, name),
+            _kind_title(name),
             int(kind["cells"]),
             duration(kind["seconds"]),
             duration(kind["cpu_seconds"]),
@@ -184,8 +202,17 @@ def time_table(results: Results) -> Table:
         *(*text_columns("kind of cell"), Column("cells"), Column("time"), Column("CPU time")),
         Column("peak memory"),
     )
-    note = "Times: the sum over all cells. Peak memory: the highest of a worker process up to the end of such a cell."
+    note = (
+        "Times: the sum over all cells of that kind. Peak memory: the most memory that a worker process had used "
+        "when it finished a cell of this kind; earlier cells of the same process count too."
+    )
     return Table("time", "Time and memory", note, columns, tuple(rows)).without_empty()
+
+
+def _kind_title(name: str) -> str:
+    """What the page calls a kind of cell; its name if it is unknown."""
+    present = renamed.KINDS.get(name, name)
+    return next((kind.title for kind in KINDS if kind.name == present), present)
 
 
 def _memory(kind: Manifest) -> str | None:
@@ -200,7 +227,9 @@ def missing(results: Results) -> list[str]:
     """What the study does not have, one sentence each."""
     manifest = results.manifest
     notes = (
-        [] if manifest else ["There is no manifest.json next to the table: settings, versions and times are unknown."]
+        []
+        if manifest
+        else ["There is no manifest.json next to results.parquet, so settings, versions and times are unknown."]
     )
     failed, blocked = manifest.get("failed", []), manifest.get("blocked", 0)
     if failed:
@@ -212,14 +241,16 @@ def missing(results: Results) -> list[str]:
     tuned = {(run.encoder, run.task) for run in results.all_runs if run.own}
     untuned = [f"{encoder} on {task}" for encoder, task in results.pairs() if (encoder, task) not in tuned]
     if not results.all_runs:
-        notes.append("Nothing was fine-tuned: there is no 'after', and no finding can be judged.")
+        notes.append("Nothing was fine-tuned, so no finding can be judged.")
     elif untuned:
-        notes.append(f"Not fine-tuned, or not to the end: {_list_names(untuned)}.")
+        notes.append(f"These were not fine-tuned, or not to the end: {_list_names(untuned)}.")
     notes += [text for measure, text in UNMEASURED.items() if not results.has(measure)]
     if not results.has(f"similarity_{results.train_test}"):
         notes.append(f"The similarity of train and {results.test_split} was not measured.")
     return notes + (_limits(results) if results.all_runs else [])
 
+
+NO_MANIFEST = "There is no manifest.json next to results.parquet, so settings, versions and times are unknown."
 
 UNMEASURED = {
     "accuracy": "No classifier probes were trained, so there are no accuracies.",
@@ -235,7 +266,7 @@ def _limits(results: Results) -> list[str]:
     if len(steps) and int(steps.max()) <= 2:
         notes.append("Only the start and the end of fine-tuning were measured, so lines have two points.")
     if len({run.seed for run in results.all_runs}) == 1:
-        notes.append("There is one seed, so the variation between fine-tuning runs is unknown.")
+        notes.append("Only one seed was run, so the variation between fine-tuning runs is unknown.")
     if not results.runs(own=False):
         notes.append(
             "No fine-tuned encoder was measured on a task other than its own; to do so, set cross in the plan."

@@ -69,8 +69,8 @@ def single_seed_text(results: Results) -> str:
     if not runs or max(seeds.values()) > 1 or not examples_table(results):
         return ""
     return (
-        "Every fine-tuning was run with one seed, so the variation between seeds is unknown. Several seeds in the "
-        "plan, such as seeds: [0, 1, 2], measure it."
+        "Every fine-tuning was run with one seed, so the variation between seeds is unknown. To measure it, "
+        "list several seeds in the plan, for example seeds: [0, 1, 2]."
     )
 
 
@@ -98,15 +98,18 @@ def examples_table(results: Results) -> Table:
         *(Column(title, test) for title in ("over labels", "over examples")),
         *(Column(title, "similarity to pretrained") for title in ("over labels", "over examples")),
     )
-    return Table("examples", "Over examples", EXAMPLES_NOTE, columns, tuple(rows)).without_empty()
+    return Table(
+        "examples", "Intervals over examples and over labels", EXAMPLES_NOTE, columns, tuple(rows)
+    ).without_empty()
 
 
 KINDS = ("similarity", "similarity_over_examples")
 EXAMPLES_NOTE = (
-    "Last layer, with 95% confidence intervals. Over examples: from random halves of the examples; says how much the "
-    "value would change with different examples. Bias: mean minimum distance on halves minus its value on all "
-    "examples. It is positive because smaller samples have smaller convex hulls, so more examples would reduce the "
-    "distance further. Over labels: bootstrap over labels; says how much the value would change with different labels."
+    "Last layer, with 95% confidence intervals. Over examples: computed from random halves of the examples; the "
+    "interval shows how much the value would vary with another sample of examples. Bias: mean minimum distance on "
+    "halves minus its value on all examples. It is usually positive: smaller samples have smaller convex hulls, "
+    "which are farther from each other. Over labels: bootstrap over labels; the interval shows how much the value "
+    "would vary with other labels."
 )
 
 

@@ -213,10 +213,11 @@ def choose_layers(layers: str | int | Iterable[int], last: int, encoder: str) ->
     wrong = next((end for ends in ranges for end in ends if not 0 <= end <= last), None)
     if wrong is not None:
         raise InputError(f"layer {wrong} requested; {encoder} has layers 0 to {last}")
+    reversed_range = next((f"{first}-{end}" for first, end in ranges if first > end), None)
+    if reversed_range is not None:
+        raise InputError(f"layers {layers!r} requested; {reversed_range} is reversed, write the lower number first")
     chosen = {layer for first, end in ranges for layer in range(first, end + 1)}
     if not chosen:
-        if isinstance(layers, str):
-            raise InputError(f"layers {layers!r} selects no layer; expected ascending ranges such as 2-4, up to {last}")
         raise InputError(f"no layer requested; {encoder} has layers 0 to {last}")
     return sorted(chosen)
 

@@ -1,11 +1,12 @@
 """The five findings of Zhou & Srikumar (2022), judged from the table of a study.
 
-Each finding asks one question about each fine-tuning run; the answer is for, against, or none. `verdicts` turns the
-answers into a verdict, by the same rule for all five.
+Each finding asks one question about each fine-tuning run; the run supports it, contradicts it, or has no answer.
+`verdicts` turns the answers into a verdict, by the same rule for all five.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -23,7 +24,7 @@ SIGNIFICANCE = 0.05
 """The largest p-value that counts as significant."""
 
 OVERLAP = 0.5
-"""Two tasks are related if they share at least this fraction of their label names."""
+"""Two tasks are related if at least this fraction of all their label names occurs in both."""
 
 OPPOSED = {("pos", "ps-role"), ("pos", "ps-fxn"), ("toy-pos", "toy-role"), ("toy-pos", "toy-fxn")}
 """Opposed tasks: part-of-speech tagging gives all prepositions one label, the other task distinguishes them."""
@@ -41,6 +42,8 @@ def judge_results(results: Results) -> list[Finding]:
 
 # ---- 1: train and test ----
 
+NO_TRAIN_TEST = "no train–test similarity was measured before and after fine-tuning"
+
 
 def diverge(results: Results) -> Finding:
     """Finding 1: fine-tuning makes train and test diverge, mostly without harm."""
@@ -53,10 +56,12 @@ def diverge(results: Results) -> Finding:
         answers,
         result=f"Train and test become less similar in {lower} of {count_runs(known)}, and accuracy falls in {harmed}"
         + _null_clause(results, answers, f"similarity_{results.train_test}"),
-        rule="For: the spatial similarity of train and test at the last layer is lower after fine-tuning than before, "
-        "and accuracy does not fall. Accuracy counts as fallen if it falls by more than both standard deviations "
-        "combined, √(sd² + sd²). If accuracy was not measured, similarity alone decides.",
-        no_answer=_too_few_labels(answers) or "no train–test similarity was measured before and after fine-tuning",
+        rule="A run supports the finding if the spatial similarity of train and test at the last layer is lower after "
+        "fine-tuning than before, and accuracy does not fall; otherwise it contradicts the finding. Accuracy counts as "
+        "fallen if it falls by more than √(sd_before² + sd_after²), where sd is the standard deviation over the seeds "
+        "of the probes. If accuracy was not measured, similarity alone decides. A run has no answer if the similarity "
+        "was not measured.",
+        no_answer=_reasons(answers) or NO_TRAIN_TEST,
     )
 
 
@@ -64,12 +69,18 @@ def _diverges(results: Results, run: Run) -> Answer:
     similarity = f"similarity_{results.train_test}"
     before, after = results.before(similarity, run.encoder, run.task), results.after(similarity, run)
     if before is None or after is None:
-        return _without_similarity(results, run, "no similarity of train and test")
+        return _without_similarity(results, run, NO_TRAIN_TEST)
     falls, harmed = after.value < before.value, loses_accuracy(results, run)
     reason = f"similarity {'falls' if falls else 'does not fall'} from {before.value:.2f} to {after.value:.2f}"
     reason += null_text([run], results, similarity, " (with shuffled labels {})")
     signs = frozenset({"falls"} if falls else ()) | frozenset({"harmed"} if harmed else ())
-    return Answer(run, falls and not harmed, reason + (", and accuracy falls" if harmed else ""), signs)
+    return Answer(run, falls and not harmed, reason + _accuracy_clause(results, run, harmed=harmed), signs)
+
+
+def _accuracy_clause(results: Results, run: Run, *, harmed: bool) -> str:
+    """Whether accuracy falls, as a clause; empty if it was not measured before and after."""
+    is_known = results.before("accuracy", run.encoder, run.task) and results.after("accuracy", run)
+    return f"; accuracy {'falls' if harmed else 'does not fall'}" if is_known else ""
 
 
 def _without_similarity(results: Results, run: Run, otherwise: str) -> Answer:
@@ -77,13 +88,12 @@ def _without_similarity(results: Results, run: Run, otherwise: str) -> Answer:
     labels = results.before("n_labels", run.encoder, run.task) or results.after("n_labels", run)
     if labels is None or labels.value >= FEWEST_LABELS:
         return Answer(run, None, otherwise)
-    reason = f"{labels.value:.0f} labels; spatial similarity needs at least {FEWEST_LABELS}"
-    return Answer(run, None, reason, frozenset({"few labels"}))
+    return Answer(run, None, f"spatial similarity needs {FEWEST_LABELS} labels, and there are {labels.value:.0f}")
 
 
-def _too_few_labels(answers: Sequence[Answer]) -> str:
-    """The reason that there are too few labels, if it is the same for all runs; otherwise empty."""
-    return answers[0].reason if answers and all("few labels" in answer.signs for answer in answers) else ""
+def _reasons(answers: Sequence[Answer]) -> str:
+    """The different reasons why runs have no answer; empty if all have one."""
+    return "; ".join(dict.fromkeys(answer.reason for answer in answers if answer.holds is None))
 
 
 def null_text(runs: Sequence[Run], results: Results, measure: str, template: str) -> str:
@@ -121,21 +131,32 @@ def form_clusters(results: Results) -> Finding:
     answers = [_forms_clusters(results, run) for run in results.runs(own=True)]
     fewer, known = count_answers(answers)[0], sum(count_answers(answers))
     minimal = sum("minimal" in answer.signs for answer in answers)
-    others = "1 other run" if minimal == 1 else f"{minimal} other runs"
-    also = f"; {others} had the minimum number of clusters before and after" if minimal else ""
     return make_finding(
         2,
         "Fine-tuning groups the points of a label into few clusters",
         answers,
-        result=f"The number of clusters falls in {fewer} of {count_runs(known)} in which it can{also}"
-        + _shuffled_clause(results, [answer.run for answer in answers]),
-        rule="For: at the last layer, train has fewer clusters after fine-tuning than before. Against: it has as many "
-        "or more. No answer: before and after, there is one cluster for each label, plus one for each point with the "
-        "same vector as a point of another label (such a point can never merge), so there cannot be fewer.",
-        no_answer="every space had the minimum number of clusters before and after fine-tuning"
+        result=_clusters_result(fewer, known, minimal) + _shuffled_clause(results, [answer.run for answer in answers]),
+        rule="A run supports the finding if, at the last layer, train has fewer clusters after fine-tuning than "
+        "before; it contradicts the finding if train has as many or more. It has no answer if the number of clusters "
+        "is the lowest possible both before and after: one for each label, plus one for each point that has the same "
+        "vector as a point of another label.",
+        no_answer="every space had the lowest possible number of clusters before and after fine-tuning"
         if minimal
         else "no cluster counts were measured before and after fine-tuning",
     )
+
+
+def _clusters_result(fewer: int, known: int, minimal: int) -> str:
+    """In how many runs the number of clusters falls, and in how many it cannot fall."""
+    if not minimal:
+        return f"The number of clusters falls in {fewer} of {count_runs(known)}"
+    effect = (
+        f"in the other one, the number {'falls' if fewer else 'does not fall'}"
+        if known == 1
+        else f"the number falls in {fewer} of the other {known}"
+    )
+    minimum = f"{minimal} had the lowest possible number of clusters before and after"
+    return f"Of {count_runs(known + minimal)}, {minimum}; {effect}"
 
 
 def _forms_clusters(results: Results, run: Run) -> Answer:
@@ -146,7 +167,9 @@ def _forms_clusters(results: Results, run: Run) -> Answer:
     conflicts = results.before("n_conflicts", run.encoder, run.task), results.after("n_conflicts", run)
     at_start, at_end = (0.0 if count is None else count.value for count in conflicts)
     if before.value <= labels.value + at_start and after.value <= labels.value + at_end:
-        reason = f"already the minimum before fine-tuning: {before.value:.0f} clusters for {labels.value:.0f} labels"
+        reason = (
+            f"the lowest possible number before and after: {before.value:.0f} clusters for {labels.value:.0f} labels"
+        )
         reason += f" and {at_start:.0f} points in conflict" if at_start else ""
         return Answer(run, None, reason, frozenset({"minimal"}))
     reason = f"{before.value:.0f} clusters become {after.value:.0f}"
@@ -160,8 +183,13 @@ def _shuffled_clause(results: Results, runs: Sequence[Run], template: str = "; {
     if not shuffled or not true:
         return ""
     points = max((count.n or 0 for count in counts[1] if count is not None), default=0)
-    size = f", on {'' if len(runs) == 1 else 'at most '}{points:,} points" if points else ""
-    return template.format(f"shuffled labels give {_range(shuffled)} clusters, true labels {_range(true)}{size}")
+    size = f"on {_subsamples(len(runs))}{points:,} points, " if points else ""
+    text = f"{size}shuffled labels give {_range(shuffled)} clusters and true labels {_range(true)}"
+    return template.format(text + (", depending on the run" if len(runs) > 1 else ""))
+
+
+def _subsamples(n_runs: int) -> str:
+    return "a subsample of " if n_runs == 1 else "subsamples of at most "
 
 
 def _range(values: Sequence[float]) -> str:
@@ -178,22 +206,25 @@ def move_apart(results: Results) -> Finding:
     more, known = count_answers(answers)[0], sum(count_answers(answers))
     relative = [change for run in results.runs(own=True) if (change := relative_change(results, run)) is not None]
     grown = sum(change > 0 for change in relative)
-    also = f"; in RMS radii of the space, the mean distance grows in {grown} of {len(relative)}" if relative else ""
+    also = f"; the mean distance divided by the RMS radius of the space grows in {grown} of {len(relative)}"
+    also = also if relative else ""
     tests = [counts for run in results.runs(own=True) if (counts := significantly_moved(results, run)) is not None]
     if tests:
         up, down, tested = (sum(column) for column in zip(*tests, strict=True))
         also += (
             f"; {up} of {tested} labels move significantly farther away and {down} significantly closer "
-            f"(p ≤ {SIGNIFICANCE} after Holm)"
+            f"(p ≤ {SIGNIFICANCE} after Holm correction)"
         )
     return make_finding(
         3,
         "Clusters of different labels move away from each other",
         answers,
-        result=f"Most labels move farther from their nearest label in {more} of {count_runs(known)}{also}",
-        rule="For: at the last layer, on train, more than half of the labels have a larger distance to the nearest "
-        "other label after fine-tuning than before. Against: half or fewer. Raw distances grow with the norm of the "
-        "vectors, so the sentence also gives the change in RMS radii, which does not enter the verdict.",
+        result=f"More than half of the labels move farther from the nearest other label in {more} of "
+        f"{count_runs(known)}{also}",
+        rule="A run supports the finding if, at the last layer, on train, more than half of the labels have a larger "
+        "distance to the nearest other label after fine-tuning than before; it contradicts the finding if half or "
+        "fewer have. It has no answer if label distances were not measured. Distances grow with the norm of the "
+        "vectors, so the text above also reports the change relative to the RMS radius; the verdict does not use it.",
         no_answer="no label distances were measured before and after fine-tuning",
     )
 
@@ -205,7 +236,9 @@ def _moves(results: Results, run: Run) -> Answer:
     up, down, still = counts
     test = significantly_moved(results, run)
     reason = f"{up} of {up + down + still} labels move farther away"
-    return Answer(run, up > down + still, reason + (f", {test[0]} of {test[2]} significantly (Holm)" if test else ""))
+    return Answer(
+        run, up > down + still, reason + (f", {test[0]} of {test[2]} significantly (Holm-corrected)" if test else "")
+    )
 
 
 def moved_labels(results: Results, run: Run) -> tuple[int, int, int] | None:
@@ -240,21 +273,22 @@ def relative_change(results: Results, run: Run) -> float | None:
 
 
 def transfer(results: Results) -> Finding:
-    """Finding 4: a related task also moves clusters away from each other, an opposed one brings them closer."""
+    """Finding 4: fine-tuning on a related task also moves labels apart; on an opposed task it brings them closer."""
     runs = results.runs(own=False)
     kinds = {run: relation(results, run.tuned_on, run.task) for run in runs}
     answers = [_transfers(results, run, kinds[run]) for run in runs]
     parts = "; ".join(_kind_clause(answers, kinds, kind) for kind in ("related", "opposed"))
     finding = make_finding(
         4,
-        "A related task also moves clusters away from each other, an opposed task brings them closer",
+        "Fine-tuning on a related task also moves labels apart; on an opposed task it brings them closer",
         answers,
         result=parts.capitalize(),
-        rule="For: after fine-tuning on a related task, more than half of the probed task's labels are farther from "
-        "their nearest other label; after an opposed task, fewer than half. Related: the two tasks share at least half "
-        "of their label names. Opposed: part-of-speech tagging, which gives all prepositions one label, and tasks that "
-        "distinguish prepositions. Other pairs of tasks are shown but not judged. The finding can hold only if both a "
-        "related and an opposed task were measured.",
+        rule="A run that is probed on a task other than its own supports the finding if, after fine-tuning on a "
+        "related task, more than half of the probed task's labels are farther from the nearest other label, or, after "
+        "an opposed task, fewer than half; otherwise it contradicts the finding. Related: at least half of all label "
+        "names of the two tasks occur in both. Opposed: fine-tuned on pos (or toy-pos), which gives all prepositions "
+        "one label, and probed on ps-role or ps-fxn (toy-role, toy-fxn), which distinguish them. With other pairs of "
+        "tasks, a run has no answer. The finding can hold only if both a related and an opposed task were measured.",
         no_answer="no fine-tuning run was measured on a related or an opposed task",
     )
     measured = {kinds[answer.run] for answer in answers if answer.holds is not None}
@@ -283,16 +317,22 @@ def _transfers(results: Results, run: Run, kind: str) -> Answer:
 
 
 def _kind_clause(answers: Sequence[Answer], kinds: dict[Run, str], kind: str) -> str:
-    """The result of the runs of one relation: 'an opposed task brings most labels closer in 1 of 2'."""
+    """The result of the runs of one relation: 'fine-tuning on an opposed task brings … in 1 of 2 runs'."""
     known = [answer for answer in answers if kinds[answer.run] == kind and answer.holds is not None]
     if not known:
         return f"no {kind} task was measured"
     effect = "moves most labels farther away" if kind == "related" else "brings most labels closer"
     n_for, _ = count_answers(known)
-    return f"{'a' if kind == 'related' else 'an'} {kind} task {effect} in {n_for} of {len(known)}"
+    return f"fine-tuning on {'a' if kind == 'related' else 'an'} {kind} task {effect} in {n_for} of {_runs(len(known))}"
+
+
+def _runs(n: int) -> str:
+    return "1 run" if n == 1 else f"{n} runs"
 
 
 # ---- 5: layers ----
+
+NO_LAYERS = "the similarity to the pretrained encoder was not measured at two or more layers"
 
 
 def change_by_layer(results: Results) -> Finding:
@@ -304,29 +344,29 @@ def change_by_layer(results: Results) -> Finding:
         5,
         "Higher layers change most, but not arbitrarily",
         answers,
-        result=f"The upper half of the layers changes more than the lower in {higher} of {count_runs(known)}, and the "
-        f"last layer is still significantly similar to the pretrained encoder in {kept}"
+        result=f"The upper half of the layers changes more than the lower half in {higher} of {count_runs(known)}, and "
+        f"the last layer is still significantly similar to the pretrained encoder in {kept}"
         + _null_clause(results, answers, "similarity_original")
         + _random_weights_clause(results),
-        rule="For: the mean spatial similarity to the pretrained encoder is lower over the upper half of the layers "
-        f"than over the lower half, and the permutation test of that similarity at the last layer gives p ≤ "
-        f"{SIGNIFICANCE}. Layers without a defined similarity are excluded; the middle one of an odd number is in "
-        "neither half.",
-        no_answer=_too_few_labels(answers)
-        or "the similarity to the pretrained encoder was not measured at two or more layers",
+        rule="A run supports the finding if the mean spatial similarity to the pretrained encoder is lower over the "
+        "upper half of the layers than over the lower half, and the permutation test of that similarity at the last "
+        f"layer gives p ≤ {SIGNIFICANCE}; otherwise it contradicts the finding. It has no answer if fewer than two "
+        "layers have a similarity, or if the labels were permuted too few times for such a p-value. With an odd number "
+        "of layers, the middle layer belongs to neither half.",
+        no_answer=_reasons(answers) or NO_LAYERS,
     )
 
 
 def _changes(results: Results, run: Run) -> Answer:
     by_layer = similarity_by_layer(results, run)
     if len(by_layer) < 2:
-        return _without_similarity(results, run, "fewer than two layers")
+        return _without_similarity(results, run, NO_LAYERS)
     values = [similarity.value for _, similarity in sorted(by_layer.items())]
     half = len(values) // 2
     more = sum(values[-half:]) < sum(values[:half])
     p = results.after("similarity_p_value_original", run, layer=max(by_layer))
     if p is None or (p.n is not None and 1 / (p.n + 1) > SIGNIFICANCE):
-        return Answer(run, None, "too few permutations of the labels for a significant similarity")
+        return Answer(run, None, _without_test(results, run, p))
     kept = p.value <= SIGNIFICANCE
     reason = (
         f"upper layers {'change more' if more else 'do not change more'}; the similarity to the pretrained encoder is "
@@ -336,11 +376,30 @@ def _changes(results: Results, run: Run) -> Answer:
     return Answer(run, more and kept, reason, signs)
 
 
+def _without_test(results: Results, run: Run, p: Measurement | None) -> str:
+    """Why it cannot be known whether the similarity to the pretrained encoder is significant."""
+    if p is None or p.n is None:
+        return "no permutation test of the similarity to the pretrained encoder was made at the last layer"
+    labels = results.after("n_labels", run) or results.before("n_labels", run.encoder, run.task)
+    if labels is not None and math.factorial(int(labels.value)) == p.n + 1:  # all permutations were tried
+        return f"a permutation test of {labels.value:.0f} labels cannot give p ≤ {SIGNIFICANCE}, at least 4 are needed"
+    return (
+        f"a permutation test with {p.n} permutations cannot give p ≤ {SIGNIFICANCE}, at least "
+        f"{round(1 / SIGNIFICANCE) - 1} are needed (geometry.permutations in the plan)"
+    )
+
+
 def _random_weights_clause(results: Results) -> str:
     """The mean similarity to the same encoders with random weights after fine-tuning, as a clause."""
     ends = [results.after("similarity_random", run) for run in results.runs(own=True)]
     values = [end.value for end in ends if end is not None]
-    return f"; similarity to random weights: {sum(values) / len(values):.2f}".replace("-", "−") if values else ""
+    if not values:
+        return ""
+    mean = f"{sum(values) / len(values):.2f}".replace("-", "−")
+    return (
+        "; for comparison, the mean similarity of the fine-tuned last layer to the same encoder with random weights "
+        f"is {mean}"
+    )
 
 
 def similarity_by_layer(results: Results, run: Run) -> dict[int, Measurement]:

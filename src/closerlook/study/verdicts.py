@@ -1,8 +1,7 @@
 """Verdicts on a finding: the answers of fine-tuning runs, and the rule that all findings share.
 
-Fewer than MINIMUM answers: cannot tell. At least three quarters for: holds. At most one quarter for: fails. Otherwise:
-mixed. The sentence of a finding gives the 95% confidence interval of the share of runs in support (Clopper and
-Pearson); with few runs it is wide.
+RULE says the rule in words. The sentence of a finding gives the 95% confidence interval (Clopper and Pearson) of the
+share of runs that support it; with few runs it is wide.
 """
 
 from __future__ import annotations
@@ -19,19 +18,19 @@ MINIMUM = 3
 """With fewer answers than this, there is no verdict."""
 
 SHARE = 0.75
-"""A finding holds if at least this share of the answers is for it, and fails if at least this share is against it."""
+"""A finding holds if at least this share of the answers supports it, and fails if this share contradicts it."""
 
 RULE = (
-    f"Fewer than {MINIMUM} fine-tuning runs with an answer: cannot tell. At least three quarters for: holds. "
-    "At most one quarter for: fails. Otherwise: mixed."
+    "If at least three quarters of the runs with an answer support the finding, it holds; if at most one quarter do, "
+    f"it fails; otherwise the verdict is mixed. With fewer than {MINIMUM} such runs: cannot tell."
 )
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer of one fine-tuning run: for (True), against (False) or none (None), with the reason.
+    """The answer of one fine-tuning run: it supports the finding (True), contradicts it (False), or neither (None).
 
-    signs: single facts that the sentence of the finding counts.
+    reason: why. signs: single facts that the sentence of the finding counts.
     """
 
     run: Run
@@ -42,7 +41,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Finding:
-    """A finding with its verdict: the number of answers for it, against it and missing, a sentence, and the rule."""
+    """A finding with its verdict: how many runs support it, contradict it or have no answer; a sentence; the rule."""
 
     number: int
     title: str
@@ -71,7 +70,7 @@ def verdict_of(answers: Sequence[Answer]) -> Verdict:
 
 
 def count_answers(answers: Sequence[Answer]) -> tuple[int, int]:
-    """The number of answers for and against."""
+    """The number of answers that support a finding, and of those that contradict it."""
     return sum(answer.holds is True for answer in answers), sum(answer.holds is False for answer in answers)
 
 
@@ -101,7 +100,8 @@ def make_finding(
         few = f"; a verdict needs {MINIMUM}" if known < MINIMUM else ""
         sentence = (
             f"{result}. {count_runs(n_for)} support{'s' if n_for == 1 else ''} the finding, {n_against} "
-            f"contradict{'s' if n_against == 1 else ''} it (95% interval of the share in support: {low:.0%} to "
+            f"contradict{'s' if n_against == 1 else ''} it (95% confidence interval of the share of runs that "
+            f"support it: {low:.0%} to "
             f"{high:.0%}{few})."
         )
     return Finding(

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 ROW = 34
 SPREAD = (
-    "Lines: standard deviation of accuracy; 95% bootstrap interval of similarity, or standard deviation with several "
-    "seeds."
+    "Lines: ± one standard deviation of the accuracy; 95% bootstrap interval of the similarity (with several seeds, "
+    "± one standard deviation)."
 )
-SEPARABLE = "A space with one cluster per label is linearly separable."
+SEPARABLE = "A value of 1 means linearly separable. Logarithmic axis."
 
 
 @for_each_encoder

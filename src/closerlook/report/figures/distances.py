@@ -112,7 +112,7 @@ def _spread_text(data: pd.DataFrame, runs: Sequence[Run]) -> str:
     """What the bands or error bars of the chart are; empty if it has none."""
     if len(runs) > 1:
         return "Bands: range over seeds. "
-    return "Error bars: 95% confidence interval from resampled examples. " if data.low.notna().any() else ""
+    return "Vertical bars (first and last snapshot): 95% interval over examples. " if data.low.notna().any() else ""
 
 
 def _tooltip(marks: LabelMarks, label: str) -> str:

@@ -41,10 +41,11 @@ def similarity_by_layer(results: Results, encoder: str) -> Figure | None:
     panels = [_panel(measure, colours, layers, min(0.0, float(data.value.min()))) for measure in measures]
     return Figure(
         title=f"Representation similarity to the pretrained encoder, point by point: {shorten(encoder)}",
-        caption="Train split after fine-tuning, compared with the same examples before fine-tuning"
+        caption="Similarity of the vectors of the train examples after fine-tuning to their vectors in the pretrained "
+        "encoder"
         + (f"; mean of {seeds} seeds, bars: lowest to highest" if seeds > 1 else "")
         + ". Each measure is 1 if one space is a rotated and scaled copy of the other.",
-        alt=f"Line charts over {len(layers)} layers, {count_of(len(tasks), 'task')}. At the last layer: "
+        alt=f"Line charts over {count_of(len(layers), 'layer')}, {count_of(len(tasks), 'task')}. At the last layer: "
         f"{at_last_layer}.",
         encoder=encoder,
         task="",

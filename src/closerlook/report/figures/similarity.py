@@ -44,7 +44,8 @@ def similarity_to_pretrained(results: Results, runs: list[Run]) -> Figure | None
     )
     return Figure(
         title=f"Similarity to the pretrained encoder: {shorten(run.encoder)} on {shorten(run.task)}",
-        caption=f"Spatial similarity of train, {int(data.n.max())} labels{seeds}. It is 1 before fine-tuning.{sparse}",
+        caption=f"Spatial similarity of each layer to the same layer of the pretrained encoder, on train, "
+        f"{int(data.n.max())} labels{seeds}. Before fine-tuning it is 1 by definition.{sparse}",
         alt=f"Line chart over {steps[-1]:,} training steps, {len(layers)} layers. At the end: {ends}.",
         encoder=run.encoder,
         task=run.task,

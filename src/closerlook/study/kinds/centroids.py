@@ -77,7 +77,16 @@ def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
     return Estimate(0.1, BASE_BYTES, 10_000)
 
 
-KIND = Kind("centroids", 3, "follow centroids of", run, estimate, requests=("centroids",), measures=MEASURES)
+KIND = Kind(
+    "centroids",
+    3,
+    "follow centroids of",
+    run,
+    estimate,
+    title="paths of centroids",
+    requests=("centroids",),
+    measures=MEASURES,
+)
 
 
 def follow_centroids(payloads: Sequence[Payload], steps: Sequence[int]) -> list[Row]:

@@ -157,7 +157,15 @@ def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
 
 
 KIND = Kind(
-    "classifier", 4, "train classifier probes on", run, estimate, requests=("classifier",), measures=MEASURES, gpu=True
+    "classifier",
+    4,
+    "train classifier probes on",
+    run,
+    estimate,
+    title="classifier probes",
+    requests=("classifier",),
+    measures=MEASURES,
+    gpu=True,
 )
 
 

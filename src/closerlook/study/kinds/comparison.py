@@ -175,7 +175,9 @@ def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
     return Estimate(0.1, BASE_BYTES, 10_000)
 
 
-KIND = Kind("comparison", 4, "compare", run, estimate, requests=("similarity",), measures=MEASURES)
+KIND = Kind(
+    "comparison", 4, "compare", run, estimate, title="spatial similarity", requests=("similarity",), measures=MEASURES
+)
 
 
 def compare_spaces(a: Payload, b: Payload, *, permutations: int, resamples: int) -> list[Row]:

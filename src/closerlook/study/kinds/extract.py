@@ -54,4 +54,6 @@ def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
     return Estimate(2 + 2 * tokens * layer_parameters(info) / FLOPS, BASE_BYTES + 8 * info.parameters, disk)
 
 
-KIND = Kind("extract", 2, "extract", run, estimate, gpu=True, priority=FIRST, makes_spaces=True)
+KIND = Kind(
+    "extract", 2, "extract", run, estimate, title="extract vectors", gpu=True, priority=FIRST, makes_spaces=True
+)

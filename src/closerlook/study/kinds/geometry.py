@@ -241,6 +241,7 @@ KIND = Kind(
     "clusters and distances of",
     run,
     estimate,
+    title="clusters and distances",
     requests=("clusters", "distances", "uncertainty"),
     measures=MEASURES,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,10 +40,11 @@ class Kind:
     """One kind of cell.
 
     format: part of every key; raise it when the same inputs would give another result. verb: the first words of the
-    title of a cell. run: does the work of a cell, given the study's folder and the number of threads. estimate: the
-    expected cost. requests: the names in the plan's `measures` that ask for it. measures: what its rows may contain.
-    gpu: whether a GPU helps. priority: lower numbers run first. makes_spaces: whether it writes spaces to the store; it
-    runs again if they are lost. train_space: of a kind that measures one train space.
+    title of a cell. title: what the report page calls this kind. run: does the work of a cell, given the study's
+    folder and the number of threads. estimate: the expected cost. requests: the names in the plan's `measures` that
+    ask for it. measures: what its rows may contain. gpu: whether a GPU helps. priority: lower numbers run first.
+    makes_spaces: whether it writes spaces to the store; it runs again if they are lost. train_space: of a kind that
+    measures one train space.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Kind:
     gpu: bool = False
     priority: int = LATER
     makes_spaces: bool = False
+    title: str = field(kw_only=True)
     train_space: TrainSpaceSettings | None = None
 
     def cell(self, content: dict[str, Any], resources: dict[str, Any], inputs: tuple[str, ...], subject: str) -> Cell:

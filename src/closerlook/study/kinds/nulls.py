@@ -137,6 +137,7 @@ KIND = Kind(
     "compare with shuffled labels:",
     run,
     estimate,
+    title="shuffled labels",
     requests=("nulls",),
     measures=MEASURES,
     train_space=TrainSpaceSettings("nulls", lambda plan: plan.nulls, content),

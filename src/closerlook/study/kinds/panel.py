@@ -218,6 +218,7 @@ KIND = Kind(
     "shape of",
     run,
     estimate,
+    title="shape measures",
     requests=("panel",),
     measures=MEASURES,
     train_space=TrainSpaceSettings("panel", lambda plan: plan.panel, content),

@@ -57,7 +57,16 @@ def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
     return Estimate(0.1 + 2e-10 * size.n**2 * size.d, size.pairwise_bytes, 4_000)
 
 
-KIND = Kind("point_similarity", 4, "compare points of", run, estimate, requests=("panel",), measures=MEASURES)
+KIND = Kind(
+    "point_similarity",
+    4,
+    "compare points of",
+    run,
+    estimate,
+    title="point similarity",
+    requests=("panel",),
+    measures=MEASURES,
+)
 
 
 def point_similarity_rows(a: Space, b: Space, *, neighbours: int, threads: int | None = None) -> list[Row]:

@@ -78,6 +78,7 @@ KIND = Kind(
     "compare parts of",
     run,
     estimate,
+    title="split halves",
     requests=("halves",),
     measures=MEASURES,
     train_space=TrainSpaceSettings("halves", lambda plan: plan.halves, content),

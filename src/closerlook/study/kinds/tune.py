@@ -143,4 +143,15 @@ def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
     return Estimate(4 + work * layer_parameters(info) / FLOPS, BASE_BYTES + 24 * info.parameters + 200_000_000, disk)
 
 
-KIND = Kind("tune", 2, "fine-tune", run, estimate, measures=MEASURES, gpu=True, priority=EARLY, makes_spaces=True)
+KIND = Kind(
+    "tune",
+    2,
+    "fine-tune",
+    run,
+    estimate,
+    title="fine-tune",
+    measures=MEASURES,
+    gpu=True,
+    priority=EARLY,
+    makes_spaces=True,
+)
