@@ -20,8 +20,6 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-import torch
-
 TUTORIAL = Path(__file__).with_name("tutorial.md")
 SHOWN_FOLDER = "/home/me"
 """The name that the tutorial shows for the folder it is run in."""
@@ -37,14 +35,13 @@ IGNORED = re.compile(
 NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?(?:e-?\d+)?"
 TOKEN = re.compile(rf"{NUMBER}|[^\s\d\u2500-\u257f]+")  # without the frames of tables
 
-
-NEARLY_TIED = re.compile(
-    r"\binterval:? -?[\d.]+ to -?[\d.]+"  # the interval of a correlation of six distances: anything from -1 to 1
+RANDOM = re.compile(
+    r"│ +0 │ +0\.00 │.*"  # loss and accuracy at step 0: the weights of the head are random
     r"|(?<=│ )\w+ +(?=│ +[\d.]+ │ +[\d.]+ │ +[\d.]+ │ +[\d.]+ │$)"  # the nearest label, of several equally distant
-    r"|(?<=but not arbitrarily: )(?s:.*?)(?=\n\n)",  # the verdict of finding 5: several permutations correlate equally
+    r"|│ +[\d.]+ │ +[\d.]+ │$",  # distances within a cluster
     re.MULTILINE,
 )
-"""Output that fine-tuning leaves undecided."""
+"""Output that depends on the random numbers of fine-tuning."""
 
 
 @dataclass(frozen=True)
@@ -77,14 +74,11 @@ class Tolerance:
 PRETRAINED = Tolerance(counts=0, relative=0.001, absolute=0.0)
 """For vectors of given weights: processors differ in the seventh digit, so the digits shown differ by rounding only."""
 
-FINE_TUNED = Tolerance(counts=0, relative=0.05, absolute=0.05, ignored=(IGNORED, NEARLY_TIED))
-"""After fine-tuning, with the same random numbers. Relative noise of 1e-6 on the pretrained weights (two draws) changed
-distances by up to 1.1%, correlations by less than 0.01, and a p-value by one of its steps of 1/24; no word changed."""
-
-OTHER_RANDOM_NUMBERS = Tolerance(counts=2, relative=0.5, absolute=0.5, ignored=(IGNORED, NEARLY_TIED))
-"""After fine-tuning where torch draws different random numbers (without MKL), which is like another seed. Over three
-seeds of a similar run (learning rate 1e-3, 10 epochs), distances differed by a quarter, correlations by 0.3, numbers
-of clusters before the end by one. Not tried on such a machine."""
+FINE_TUNED = Tolerance(counts=0, relative=0.15, absolute=0.05, ignored=(IGNORED, RANDOM))
+"""After fine-tuning, for any random numbers: without MKL, torch draws different ones, which is like another seed. Over
+seeds 0 to 7, the distance of a label to its nearest label was 12.9 to 14.9 (1.5 to 2.7 before), in RMS radii 1.32 to
+1.53 (0.27 to 0.50 before); numbers of clusters and accuracies were the same. Distances within a cluster differed by up
+to a factor of three. Relative noise of 1e-6 on the pretrained weights changed distances by 2%."""
 
 
 @dataclass(frozen=True)
@@ -136,11 +130,10 @@ def tidy(output: str, folder: Path) -> str:
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
-def tolerances(steps: list[Step], *, same_random_numbers: bool) -> list[Tolerance]:
+def tolerances(steps: list[Step]) -> list[Tolerance]:
     """The tolerance of each step: strict until the first fine-tuning."""
     first = next((number for number, step in enumerate(steps) if "closerlook tune" in step.code), len(steps))
-    later = FINE_TUNED if same_random_numbers else OTHER_RANDOM_NUMBERS
-    return [PRETRAINED if number < first else later for number in range(len(steps))]
+    return [PRETRAINED if number < first else FINE_TUNED for number in range(len(steps))]
 
 
 def difference(shown: str, printed: str, tolerance: Tolerance = PRETRAINED) -> str | None:
@@ -169,10 +162,9 @@ def main() -> int:
     if "--write" in sys.argv[1:]:
         TUTORIAL.write_text(rewritten(text, results), encoding="utf-8")
         return 0
-    allowed = tolerances(steps, same_random_numbers=torch.backends.mkl.is_available())
     differences = [
         (step, message)
-        for (step, printed), tolerance in zip(results, allowed, strict=True)
+        for (step, printed), tolerance in zip(results, tolerances(steps), strict=True)
         if (message := difference(step.shown, printed, tolerance)) is not None
     ]
     for step, message in differences:

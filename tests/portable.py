@@ -24,6 +24,7 @@ FILES = [
     "tests/study/test_kinds.py",
     "tests/study/test_panel_kinds.py",
     "tests/study/test_rows.py",
+    "tests/docs/test_tutorial.py",
 ]
 """Tests that compare computed numbers."""
 

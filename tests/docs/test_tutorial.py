@@ -64,52 +64,61 @@ def test_other_words_and_numbers_are_a_difference(
 
 @pytest.mark.parametrize(
     ("tolerance", "printed", "is_allowed"),
-    [
-        ("PRETRAINED", "0.91", False),
-        ("FINE_TUNED", "0.91", True),
-        ("FINE_TUNED", "0.70", False),
-        ("OTHER_RANDOM_NUMBERS", "0.70", True),
-        ("OTHER_RANDOM_NUMBERS", "0.30", False),
-    ],
+    [("PRETRAINED", "8.9", False), ("FINE_TUNED", "8.9", True), ("FINE_TUNED", "1.5", False)],
 )
 def test_only_numbers_after_fine_tuning_may_differ_by_more_than_rounding(
     runner: dict[str, Any], tolerance: str, printed: str, is_allowed: bool
 ) -> None:
-    assert (runner["difference"]("0.900", printed, runner[tolerance]) is None) == is_allowed
+    assert (runner["difference"]("9.40", printed, runner[tolerance]) is None) == is_allowed
 
 
 @pytest.mark.parametrize(
     ("shown", "printed"),
     [
-        ("0.58 (95% interval -0.84 to 0.98)", "0.58 (95% interval 0.31 to 0.99)"),
         (
             "│ place │ 76 │ 1 │ cause │ 13.5 │ 1.4 │ 1.8 │ 4.0 │",
-            "│ place │ 76 │ 1 │ witness │ 13.5 │ 1.4 │ 1.8 │ 4.0 │",
+            "│ place │ 76 │ 1 │ speaker │ 13.5 │ 1.4 │ 3.3 │ 6.1 │",
         ),
         (
-            "5. Layers change, but not arbitrarily: fails.\n   In 0\n   of 3.\n\nclusters: 4",
-            "5. Layers change, but not arbitrarily: mixed.\n   In 1 of 3.\n\nclusters: 4",
+            "│    0 │  0.00 │     1.2904 │         0.3655 │",
+            "│    0 │  0.00 │     1.8320 │         0.1480 │",
         ),
     ],
 )
-def test_what_fine_tuning_leaves_undecided_is_compared_only_before(
+def test_what_random_numbers_decide_is_compared_only_before_fine_tuning(
     runner: dict[str, Any], shown: str, printed: str
 ) -> None:
     assert runner["difference"](shown, printed, runner["PRETRAINED"]) is not None
     assert runner["difference"](shown, printed, runner["FINE_TUNED"]) is None
 
 
-def test_what_follows_an_undecided_verdict_is_compared(runner: dict[str, Any]) -> None:
-    text = "but not arbitrarily: fails.\n   In 0 of 3.\n\nclusters: 4"
-    message = runner["difference"](text, text.replace("4", "5"), runner["FINE_TUNED"])
-    assert message == "'4' is shown, '5' is printed"
+@pytest.mark.parametrize(
+    ("shown", "printed", "message"),
+    [
+        ("clusters 4", "clusters 5", "'4' is shown, '5' is printed"),
+        ("move away: holds", "move away: mixed", "'holds' is shown, 'mixed' is printed"),
+        (
+            "│ place │ 76 │ 1 │ cause │ 13.5 │ 1.4 │ 1.8 │ 4.0 │",
+            "│ place │ 76 │ 1 │ cause │ 2.7 │ 1.4 │ 1.8 │ 4.0 │",
+            "'13.5' is shown, '2.7' is printed",
+        ),
+        (
+            "│  128 │  8.00 │ 0.0012 │ 0.9991 │ e0a3996bec45 │",
+            "│  128 │  8.00 │ 0.0012 │ 0.8391 │ e0a3996bec45 │",
+            "'0.9991' is shown, '0.8391' is printed",
+        ),
+    ],
+)
+def test_counts_verdicts_and_accuracies_after_fine_tuning_are_compared(
+    runner: dict[str, Any], shown: str, printed: str, message: str
+) -> None:
+    assert runner["difference"](shown, printed, runner["FINE_TUNED"]) == message
 
 
 def test_the_tolerance_is_strict_until_the_first_fine_tuning(runner: dict[str, Any]) -> None:
     steps = runner["read_steps"]("".join(f"```bash\n{code}\n```\n" for code in ("ls", "closerlook tune x", "ls")))
-    strict, same, other = (runner[name] for name in ("PRETRAINED", "FINE_TUNED", "OTHER_RANDOM_NUMBERS"))
-    assert runner["tolerances"](steps, same_random_numbers=True) == [strict, same, same]
-    assert runner["tolerances"](steps, same_random_numbers=False) == [strict, other, other]
+    strict, wide = runner["PRETRAINED"], runner["FINE_TUNED"]
+    assert runner["tolerances"](steps) == [strict, wide, wide]
 
 
 PAGE = "Do:\n\n```bash\necho one; pwd\n```\n\n```text\nold\n```\n\n```python\nx = 1\n```\n\nand\n\n```sh\nfalse\n```\n"
