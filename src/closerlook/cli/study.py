@@ -66,8 +66,7 @@ def study(
 ) -> None:
     """Run a study: fine-tune encoders, extract their vectors, measure and compare them, and write a report page.
 
-    The work is divided into units, called cells. If a study is interrupted, run the same command again: finished
-    cells are not run again.
+    To continue an interrupted study, run the same command again: finished units of work (cells) are not repeated.
     """
     from closerlook.cli.console import note, print_json
     from closerlook.study.engines import choose_engine
