@@ -78,7 +78,8 @@ def test_two_spaces_of_the_same_rows(tmp_path: Path, capsys: Capsys) -> None:
     out, err = run(capsys, "describe", files[0], "--against", files[1])
     assert "A: a.npz; B: b.npz" in out
     assert all(name in out for name in (*describe_space(A, y).flat(), *POINT_SIMILARITIES, "spatial similarity"))
-    assert f"similarity under all 23 permutations: {expected.null_mean:.3g} ± {expected.null_deviation:.3g}" in out
+    null = f"{expected.null_mean:.3g} ± {expected.null_deviation:.3g}"
+    assert f"similarity with permuted labels (all 23 permutations): {null}" in out
     assert [line.split()[0] for line in err.splitlines()] == [
         *("clustering", "panel") * 2,
         *("comparing", "distances", "distances", "done"),

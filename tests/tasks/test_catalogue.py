@@ -1,4 +1,4 @@
-"""The catalogue: every named task is described, is read from a data folder, and has the counts of the paper."""
+"""The catalogue: every predefined task is described, is read from a data folder, and has the counts of the paper."""
 
 import csv
 import os

@@ -29,9 +29,14 @@ def classify(
     test: TestPoints = None,
     sizes: Annotated[
         str,
-        Option(help="Widths of the hidden layers, such as '32,64;128;linear'; grid: the 16 pairs of the paper."),
+        Option(
+            help="Widths of the hidden layers of each network, such as '32,64;128;linear' for three networks; grid: "
+            "the 16 pairs of widths of Zhou and Srikumar 2022."
+        ),
     ] = "grid",
-    seeds: Annotated[int, Option(min=1, help="Number of seeds: each size is trained with seeds 0, 1, 2 …")] = 5,
+    seeds: Annotated[
+        int, Option(min=1, help="Number of seeds; each size is trained once with each of the seeds 0, 1, 2 …")
+    ] = 5,
     control: Annotated[
         bool,
         Option(
@@ -43,16 +48,18 @@ def classify(
     description_length: Annotated[
         bool,
         Option(
-            "--description-length", help="Also measure the description length of the training labels (online code)."
+            "--description-length",
+            help="Also measure the description length of the training labels (online code, Voita and Titov 2020).",
         ),
     ] = False,
     learning_rate: Annotated[float, Option(help="Learning rate of AdamW.", rich_help_panel=TRAINING)] = 4e-3,
-    batch_size: Annotated[int, Option(min=1, help="Vectors in a batch.", rich_help_panel=TRAINING)] = 128,
+    batch_size: Annotated[int, Option(min=1, help="Number of vectors in a batch.", rich_help_panel=TRAINING)] = 128,
     max_rounds: Annotated[
         int,
         Option(
             min=0,
-            help="Largest number of rounds; a round is one pass over train, repeated until it has at least 30 steps.",
+            help="Maximum number of rounds. A round is one pass over train (without the held-out part); if a "
+            "pass has fewer than 30 steps, a round is the fewest passes with at least 30.",
             rich_help_panel=TRAINING,
         ),
     ] = 12,
@@ -60,7 +67,8 @@ def classify(
         int,
         Option(
             min=1,
-            help="Stop a network after this many rounds without a gain on held-out points.",
+            help="Stop training a network after this many rounds without higher accuracy or lower loss on the held-out "
+            "part.",
             rich_help_panel=TRAINING,
         ),
     ] = 3,
@@ -68,7 +76,8 @@ def classify(
     held_out: Annotated[
         float,
         Option(
-            help="Share of train that is held out to stop networks and to choose the size.", rich_help_panel=TRAINING
+            help="Share of train that is held out for early stopping and for choosing the size.",
+            rich_help_panel=TRAINING,
         ),
     ] = 0.1,
     device: Annotated[str, Option(help="Device: auto, cpu, cuda, cuda:N or mps.")] = "auto",

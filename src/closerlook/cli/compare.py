@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "Example: closerlook compare original.npz tuned.npz; closerlook compare train.json test.npz"
 FEWEST_LABELS = 3
-INPUT = "a file or folder that `closerlook probe` accepts, or the output of its --json as a .json file."
+INPUT = "a file or folder that `closerlook probe` accepts, or its --json output, saved as a .json file."
 
 
 def compare(
@@ -39,7 +39,7 @@ def compare(
     threads: Threads = None,
     as_json: Annotated[bool, Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
-    """Print the spatial similarity of two spaces: the correlation of the distances between labels in both."""
+    """Print the spatial similarity of two spaces (labelled vectors): the correlation of their label distances."""
     from closerlook.cli.console import note, print_json
     from closerlook.geometry import spatial_similarity
 

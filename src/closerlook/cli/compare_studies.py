@@ -1,4 +1,4 @@
-"""`closerlook compare-studies`: writes one page that compares two studies."""
+"""`closerlook compare-studies`: write one page that compares two studies."""
 
 from __future__ import annotations
 

@@ -10,14 +10,14 @@ from typer import Argument, Option, Typer
 from closerlook.cli.registration import add_command
 from closerlook.errors import InputError
 
-DESCRIPTION = "Download the corpora of the named tasks from their official sources."
+DESCRIPTION = "Download the corpora of predefined tasks from their official sources."
 EXAMPLE = "Example: closerlook data get pos --data ./data"
 
 app = Typer()
 
 
 def get(
-    name: Annotated[str, Argument(help="Name of the task; `closerlook tasks` lists them.")],
+    name: Annotated[str, Argument(help="Name of a predefined task; `closerlook tasks` lists them.")],
     data: Annotated[
         Path | None, Option(help="Folder for the corpora.", envvar="CLOSERLOOK_DATA", show_envvar=True)
     ] = None,

@@ -40,7 +40,7 @@ def describe(
     ] = None,
     shuffles: Annotated[
         int,
-        Option(min=0, help="Number of random shuffles of the labels with which separability is compared; 0 for none."),
+        Option(min=0, help="Also measure separability with this many random shuffles of the labels; 0 for none."),
     ] = 0,
     permutations: Annotated[
         int,
@@ -55,7 +55,7 @@ def describe(
     threads: Threads = None,
     as_json: Annotated[bool, Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
-    """Describe a space: neural collapse, dimension, isotropy, label fit and overlap of labels."""
+    """Describe a space (labelled vectors): neural collapse, dimension, isotropy, label fit and overlap of labels."""
     from closerlook.cli.console import note, print_json
     from closerlook.representations.points import load_points
 
@@ -211,7 +211,13 @@ def _pair_rows(pair: Pair) -> list[list[str]]:
         if not math.isnan(similarity.p_value):
             permutations = f"{'all ' if similarity.exact else ''}{similarity.permutations:,} permutations"
             null = f"{similarity.null_mean:.3g} ± {similarity.null_deviation:.3g}"
-            rows.append(["Mantel p", _shown(similarity.p_value), f"similarity under {permutations}: {null}"])
+            rows.append(
+                [
+                    "Mantel p",
+                    _shown(similarity.p_value),
+                    f"similarity with permuted labels ({permutations}): {null}",
+                ]
+            )
         if similarity.separable is False:
             rows.append(["separable", "not both", "the paper defines the similarity for separable spaces only"])
     return rows

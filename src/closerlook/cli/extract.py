@@ -38,11 +38,13 @@ def extract(
         Option(
             "--task",
             "-t",
-            help="Task: name (see `closerlook tasks`), file, folder, or hf:DATASET; may be repeated. (required)",
+            help="Task: name of a predefined task (see `closerlook tasks`), file, folder, or hf:DATASET; may be "
+            "repeated. (required)",
         ),
     ] = None,
     splits: Annotated[
-        list[str] | None, Option("--splits", "--split", help="all, or names such as train,test. (default: train)")
+        list[str] | None,
+        Option("--splits", "--split", help="Splits: all, or names such as train,test. (default: train)"),
     ] = None,
     layers: Annotated[
         str, Option(help="Layers: all, last, or numbers such as 0,2-4; layer 0 is the embedding output.")
@@ -64,24 +66,26 @@ def extract(
     label: Annotated[
         str | None,
         Option(
-            help="What is used as label. CoNLL-U: upos, xpos, deprel, feats:KEY; STREUSLE: role, "
-            "function; TREC: fine, coarse; tables: a column.",
+            help="What is used as the label. CoNLL-U: upos, xpos, deprel, feats:KEY; STREUSLE: role, "
+            "function; TREC: fine, coarse; CSV, TSV and JSON lines: the name of a column.",
             rich_help_panel=OWN,
         ),
     ] = None,
-    words: Annotated[str | None, Option(help="Column with the words.", rich_help_panel=OWN)] = None,
-    text: Annotated[str | None, Option(help="Column with the text.", rich_help_panel=OWN)] = None,
+    words: Annotated[str | None, Option(help="Name of the column with the words.", rich_help_panel=OWN)] = None,
+    text: Annotated[str | None, Option(help="Name of the column with the text.", rich_help_panel=OWN)] = None,
     unit: Annotated[
         str | None,
         Option(
-            help="Whether an example is a token or a sentence; needed if the table has columns --words and --text.",
+            help="What an example is: token or sentence. Needed only if the columns of a table allow both.",
             rich_help_panel=OWN,
         ),
     ] = None,
     input_format: Annotated[
-        str | None, Option(help="Format of the file. (default: by its suffix)", rich_help_panel=OWN)
+        str | None, Option(help="Format of the file. (default: decided by its suffix)", rich_help_panel=OWN)
     ] = None,
-    split_column: Annotated[str | None, Option(help="Column with the name of the split.", rich_help_panel=OWN)] = None,
+    split_column: Annotated[
+        str | None, Option(help="Name of the column that says to which split an example belongs.", rich_help_panel=OWN)
+    ] = None,
     empty_nodes: Annotated[
         bool, Option("--empty-nodes", help="Treat empty nodes of CoNLL-U as words.", rich_help_panel=OWN)
     ] = False,
@@ -91,7 +95,7 @@ def extract(
     dtype: Annotated[str, Option(help="Precision: auto, float32, float16, bfloat16.", rich_help_panel=HOW)] = "auto",
     window: Window = None,
     batch_tokens: Annotated[
-        int | None, Option(min=1, help="Number of tokens in a batch, padding included.", rich_help_panel=HOW)
+        int | None, Option(min=1, help="Maximum number of tokens in a batch, padding included.", rich_help_panel=HOW)
     ] = None,
     seed: Annotated[int, Option(help="Seed for the weights of random:ID.", rich_help_panel=HOW)] = 0,
     allow_pickle: AllowPickle = False,

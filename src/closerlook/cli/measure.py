@@ -49,7 +49,7 @@ Summary = Annotated[
     Option(
         "--statistic",
         help="How the distances between the clusters of two labels are summarised: mean (as in the "
-        "paper's code) or min.",
+        "code of Zhou and Srikumar 2022) or min.",
     ),
 ]
 Threads = Annotated[int | None, Option(min=1, help="Number of threads. (default: all cores)")]

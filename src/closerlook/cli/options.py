@@ -21,7 +21,11 @@ EncoderName = Annotated[
 ]
 Data = Annotated[
     Path | None,
-    Option(help="Folder with the corpora of the built-in tasks.", envvar="CLOSERLOOK_DATA", show_envvar=True),
+    Option(
+        help="Folder with the corpora of predefined tasks, as `closerlook data get` downloads them.",
+        envvar="CLOSERLOOK_DATA",
+        show_envvar=True,
+    ),
 ]
 StoreFolder = Annotated[
     Path | None, Option(help="Folder in which the vectors are cached. (default: user cache)", envvar="CLOSERLOOK_STORE")

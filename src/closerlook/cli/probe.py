@@ -51,12 +51,16 @@ def probe(
     ] = True,
     audit: Annotated[
         bool,
-        Option("--audit", help="Verify the clusters independently, pair by pair; exit code 1 if a check fails."),
+        Option(
+            "--audit",
+            help="Prove again, independently, that clusters of different labels are separable and that blocked "
+            "merges are blocked; exit code 1 if a check fails.",
+        ),
     ] = False,
     threads: Threads = None,
     as_json: Annotated[bool, Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
-    """Cluster labelled vectors with DirectProbe, measure distances between labels, classify test points.
+    """Cluster labelled vectors with DirectProbe, measure distances between labels, and classify test points.
 
     A test point gets the label of the nearest cluster.
     """

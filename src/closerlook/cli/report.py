@@ -1,4 +1,4 @@
-"""`closerlook report`: writes the page of a study and its figures."""
+"""`closerlook report`: write the page of a study and its figures."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ def report(
     archive: Annotated[
         Path | None,
         Option(
-            help="Instead, write the page without figure files to this folder, with a results.parquet "
-            "reduced to the rows that the page shows, for sharing."
+            help="Folder to share, which is written instead: the page, manifest.json, and a results.parquet reduced to "
+            "the rows that the page shows; no figure files."
         ),
     ] = None,
     as_json: Annotated[
         bool, Option("--json", help="Print one JSON object: the path of the page and the five verdicts.")
     ] = False,
 ) -> None:
-    """Write one HTML page with the tables, figures and verdicts of a study; nothing is computed again."""
+    """Write one HTML page with the tables, figures and verdicts of a study, from its results table."""
     import sys
 
     from closerlook.cli.console import note, print_json

@@ -1,4 +1,4 @@
-"""`closerlook show`: prints the tables of a study's page as text, Markdown, LaTeX or CSV."""
+"""`closerlook show`: print the tables of a study's page as text, Markdown, LaTeX or CSV."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def study(
         Argument(help="A YAML file with a plan, or a preset: default, paper, or paper-small (which needs --encoder)."),
     ] = "default",
     out: Annotated[
-        Path, Option(help="Folder for the results; a study in the same folder continues where it stopped.")
+        Path, Option(help="Folder for the results; an interrupted study in this folder continues where it stopped.")
     ] = Path("study"),
     encoder: Annotated[
         list[str] | None,
@@ -47,7 +47,7 @@ def study(
     engine: Annotated[
         str | None,
         Option(
-            help="Where cells run: here (in this process), processes (in worker processes) or dask. "
+            help="Where cells (units of work) run: here (in this process), processes (in worker processes) or dask. "
             "(default: processes; here with one worker; dask with --scheduler)"
         ),
     ] = None,
@@ -64,7 +64,10 @@ def study(
     ] = True,
     as_json: Annotated[bool, Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
-    """Run a plan: fine-tune, extract and measure. Its units of work (cells) that are finished are not run again."""
+    """Run a study: fine-tune encoders, extract their vectors, measure and compare them, and write a report page.
+
+    To continue an interrupted study, run the same command again: finished units of work (cells) are not repeated.
+    """
     from closerlook.cli.console import note, print_json
     from closerlook.study.engines import choose_engine
     from closerlook.study.results import study_in

@@ -1,4 +1,4 @@
-"""`closerlook tasks`: list the tasks of the catalogue, and whether their data is present."""
+"""`closerlook tasks`: list the predefined tasks, and whether their data is present."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def tasks(
         str | None, Argument(help="Show all details of one task: expected files, licence, citation.")
     ] = None,
     data: Annotated[
-        Path | None, Option(help="Folder with the corpora.", envvar="CLOSERLOOK_DATA", show_envvar=True)
+        Path | None, Option(help="Folder with the downloaded corpora.", envvar="CLOSERLOOK_DATA", show_envvar=True)
     ] = None,
     as_json: Annotated[bool, Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """List the named tasks and whether their data is present."""
+    """List the predefined tasks and whether their data is present."""
     from closerlook.cli.console import note, print_json, print_table
     from closerlook.tasks.catalogue import find_task, list_tasks
 

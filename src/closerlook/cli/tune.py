@@ -1,4 +1,4 @@
-"""`closerlook tune`: fine-tunes an encoder on a task and stores its vectors along the way."""
+"""`closerlook tune`: fine-tune an encoder on a task, and store its vectors at snapshots during the training."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def tune(
         Option(
             "--task",
             "-t",
-            help="Name (see `closerlook tasks`), file, folder, or hf:DATASET; a file with named columns: "
-            "FILE?text=COLUMN&label=COLUMN.",
+            help="Task: name of a predefined task (see `closerlook tasks`), file, folder, or hf:DATASET. To name the "
+            "columns of a file: FILE?text=COLUMN&label=COLUMN.",
         ),
     ] = "toy-pos",
     out: Annotated[
@@ -49,14 +49,20 @@ def tune(
     ] = 0,
     epochs: Annotated[
         float | None,
-        Option(help="Passes over the training texts. (default: by the encoder's size)", rich_help_panel=TRAINING),
+        Option(
+            help="Number of passes over the training texts. (default: depends on the encoder's size)",
+            rich_help_panel=TRAINING,
+        ),
     ] = None,
     learning_rate: Annotated[
-        float | None, Option(help="Highest learning rate. (default: by the encoder's size)", rich_help_panel=TRAINING)
+        float | None,
+        Option(help="Peak learning rate. (default: depends on the encoder's size)", rich_help_panel=TRAINING),
     ] = None,
-    batch_size: Annotated[int | None, Option(help="Texts in a batch. (default: 32)", rich_help_panel=TRAINING)] = None,
+    batch_size: Annotated[
+        int | None, Option(help="Number of texts in a batch. (default: 32)", rich_help_panel=TRAINING)
+    ] = None,
     warmup: Annotated[
-        float, Option(help="Share of the steps in which the learning rate rises.", rich_help_panel=TRAINING)
+        float, Option(help="Warmup: share of the steps in which the learning rate rises.", rich_help_panel=TRAINING)
     ] = 0.1,
     weight_decay: Annotated[float, Option(help="Weight decay of AdamW.", rich_help_panel=TRAINING)] = 0.01,
     early_stopping: Annotated[
@@ -79,7 +85,8 @@ def tune(
     snapshots: Annotated[
         str,
         Option(
-            help="log (steps 0, 1, 2, 4 …), epoch, every:K, a number of snapshots, or steps such as 0,10,100.",
+            help="When to take a snapshot: log (steps 0, 1, 2, 4 …), epoch, every:K (every K steps), a number of "
+            "snapshots, or steps such as 0,10,100.",
             rich_help_panel=STORING,
         ),
     ] = "log",
@@ -92,19 +99,25 @@ def tune(
     ] = None,
     splits: Annotated[
         list[str] | None,
-        Option("--splits", "--split", help="all, or names such as train,test. (default: all)", rich_help_panel=STORING),
+        Option(
+            "--splits",
+            "--split",
+            help="Splits: all, or names such as train,test. (default: all)",
+            rich_help_panel=STORING,
+        ),
     ] = None,
     layers: Annotated[
         str,
         Option(
-            help="Layers at the first and last snapshot: all, last, or 0,2-4; 0 is the embedding output.",
+            help="Layers to store at the first and last snapshot: all, last, or numbers such as 0,2-4; layer 0 is the "
+            "embedding output.",
             rich_help_panel=STORING,
         ),
     ] = "all",
     snapshot_layers: Annotated[
         str | None,
         Option(
-            help="Layers to store at the snapshots between the first and the last one. (default: --layers)",
+            help="Layers to store at the snapshots between the first and the last one. (default: those of --layers)",
             rich_help_panel=STORING,
         ),
     ] = None,
@@ -123,18 +136,26 @@ def tune(
     data: Data = None,
     store: StoreFolder = None,
     device: Annotated[
-        str, Option(help="auto (CUDA, else MPS, else CPU), cuda, mps, cpu.", rich_help_panel=HOW)
+        str, Option(help="Device: auto (CUDA, else MPS, else CPU), cuda, mps, cpu.", rich_help_panel=HOW)
     ] = "auto",
     window: Window = None,
     encoder_seed: Annotated[int, Option(help="Seed for the weights of random:ID.", rich_help_panel=HOW)] = 0,
     fast: Annotated[
-        bool, Option("--fast", help="Train faster on a GPU; weights may differ from run to run.", rich_help_panel=HOW)
+        bool,
+        Option(
+            "--fast",
+            help="Train faster on a GPU; the weights may then differ between runs with the same seed.",
+            rich_help_panel=HOW,
+        ),
     ] = False,
     allow_pickle: AllowPickle = False,
     trust_remote_code: TrustRemoteCode = False,
     as_json: Annotated[bool, Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
-    """Fine-tune an encoder with a linear head over exactly the vectors that are probed, and store them at snapshots."""
+    """Fine-tune an encoder and store its vectors at several steps of the training (snapshots).
+
+    A linear head is trained with the encoder. It reads the vectors of the last layer, pooled as they are stored.
+    """
     from closerlook.cli.console import note, print_json, progress
     from closerlook.tuning import TuningSettings
     from closerlook.tuning import tune as run

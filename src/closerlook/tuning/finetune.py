@@ -60,7 +60,7 @@ def tune(
     out: the folder for `tuned.json` and, with save_weights, for the weights of each snapshot (`step-N`). If it contains
     a finished run with the same encoder, task and settings, whose vectors and weights still exist, that run is returned
     without training. A run with a different encoder, task or setting there is an error.
-    data: the folder with the corpora of named tasks. store: where vectors are stored. device: 'auto', 'cuda', 'mps' or
+    data: the folder with downloaded corpora. store: where vectors are stored. device: 'auto', 'cuda', 'mps' or
     'cpu'. encoder_seed: the seed of the weights if the encoder is `random:NAME`, an encoder with random weights.
     allow_pickle, trust_remote_code: see `Encoder.load`. progress: called with the number of finished steps and the
     number of all steps.
