@@ -151,7 +151,7 @@ def similarity_text(results: Results) -> str:
     name = f"similarity_{results.train_test}"
     nulls = [null for pair in results.pairs() for null in nulls_of(results, name, *pair) if null is not None]
     p = [highest_p(results, f"similarity_p_value_{results.train_test}", *pair) for pair in results.pairs()]
-    counts = []
+    counts: list[str] = []
     for at, state in enumerate(STATES):
         known = [value for pair in p if (value := pair[at]) is not None]
         if known:

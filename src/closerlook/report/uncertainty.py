@@ -59,7 +59,7 @@ def seeds_table(results: Results) -> Table:
         "At the end of fine-tuning, last layer. sd: standard deviation over seeds. Interval: Student's t for the mean; "
         "it assumes a normal distribution, and with two or three seeds it can exceed the possible range."
     )
-    return Table("seeds", "Over seeds", note, columns, tuple(rows))
+    return Table("seeds", "Variation over seeds", note, columns, tuple(rows))
 
 
 def single_seed_text(results: Results) -> str:
