@@ -378,8 +378,8 @@ def test_change_p_values_need_the_same_labels_and_seed() -> None:
 
 
 def test_labels_of_few_points_are_flagged_with_the_reason() -> None:
-    result = few_points(["a", "b", "c"], [4, 5, 1], 1)
-    assert result == {"a": "4 points in 1 dimension; fewer than 5", "c": "1 point in 1 dimension; fewer than 5"}
-    assert few_points(["a"], [4], 9, least=4) == {}
+    result = few_points(["a", "b", "c"], [4, 5, 1])
+    assert result == {"a": "only 4 points (fewer than 5): unreliable", "c": "only 1 point (fewer than 5): unreliable"}
+    assert few_points(["a"], [4], least=4) == {}
     with pytest.raises(InputError, match=r"counts has 1 numbers; expected one for each of the 2 labels"):
-        few_points(["a", "b"], [1], 9)
+        few_points(["a", "b"], [1])

@@ -162,7 +162,7 @@ def _wider(place: dict[str, Any], labels: Sequence[str], grown: float) -> list[d
         "measure": "few_points",
         "label": labels[0],
         "value": 3.0,
-        "text": "3 points in 128 dimensions; fewer than 5",
+        "text": "only 3 points (fewer than 5): unreliable",
     }
     rows.append(place | few)
     if place.get("tuned_on"):

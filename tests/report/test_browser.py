@@ -196,8 +196,8 @@ def test_marked_labels_say_why(chromium: Any, pages: Pages) -> None:
     here = visit(chromium, pages["beyond"])
     chips = here.page.query_selector_all("[data-kind=distances] [data-toggle]")
     buttons = {chip.get_attribute("data-toggle"): (chip.inner_text(), chip.get_attribute("title")) for chip in chips}
-    assert buttons["A"] == ("A\n+3.50 *", "A: p = 0.03 (Holm)")
-    assert buttons["C"] == ("C\n+0.25 †", "C: p = 0.2 (Holm); 4 points in 128 dimensions; fewer than 5")
+    assert buttons["A"] == ("A\n+3.50 *", "A: p = 0.03 (Holm-corrected)")
+    assert buttons["C"] == ("C\n+0.25 †", "C: p = 0.2 (Holm-corrected); 4 points in 128 dimensions; fewer than 5")
     assert MEASURES["nc1"].meaning in here.page.inner_text("#table-shape .term small")
     here.page.close()
 

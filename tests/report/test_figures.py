@@ -64,7 +64,7 @@ def test_clusters_per_label(figures: dict[tuple[str, str], Figure]) -> None:
 
 def test_minimum_distances_during_fine_tuning(figures: dict[tuple[str, str], Figure]) -> None:
     figure = figures["distances", "ps-fxn"]
-    assert rows(figure, "label", "step", "nearest", "distance", "relative", "change") == [
+    assert rows(figure, "label", "step", "nearest_label", "distance", "distance_in_rms_radii", "change") == [
         ("A", 0, "B", 1, 0.5, 0),
         ("A", 10, "B", 2, 1, 1),
         ("A", 20, "B", 4, 2, 3),
@@ -96,7 +96,7 @@ def test_minimum_distances_during_fine_tuning_on_another_task() -> None:
     figure = next(one for one in draw_figures(index_results(golden_beyond())) if one.kind == "cross-distances")
     assert (figure.encoder, figure.task) == ("bert-tiny", "pos → ps-fxn")
     assert figure.title == "Distance to the nearest other label: bert-tiny, measured on ps-fxn, fine-tuned on pos"
-    assert rows(figure, "label", "step", "nearest", "distance", "change") == [
+    assert rows(figure, "label", "step", "nearest_label", "distance", "change") == [
         ("A", 0, "B", 1, 0),
         ("A", 20, "C", 0.5, -0.5),
         ("B", 0, "A", 1, 0),
@@ -104,13 +104,13 @@ def test_minimum_distances_during_fine_tuning_on_another_task() -> None:
         ("C", 0, "A", 2, 0),
         ("C", 20, "A", 2.5, 0.5),
     ]
-    assert figure.data.relative.tolist()[:2] == [0.5, 0.25]
+    assert figure.data.distance_in_rms_radii.tolist()[:2] == [0.5, 0.25]
     assert [(toggle.name, toggle.remark) for toggle in figure.toggles] == [
         ("C", "+0.50 †"),
         ("B", "-0.25"),
         ("A", "-0.50"),
     ]
-    assert "Of 3 labels, C has the highest change (+0.50) and A the lowest (-0.50)." in figure.alt
+    assert "Of 3 labels, C has the largest increase (+0.50) and A the largest decrease (-0.50)." in figure.alt
 
 
 def test_heat_map_holds_each_pair_both_ways_before_and_after(figures: dict[tuple[str, str], Figure]) -> None:
@@ -216,7 +216,9 @@ def test_each_figure_is_written_as_svg_png_pdf_and_csv(results: Results, tmp_pat
     assert "Distance to the nearest other label: bert-tiny on ps-fxn" in svg
     assert "3 labels" in svg
     first = (tmp_path / "distances_bert-tiny_ps-fxn.csv").read_text().splitlines()[0]
-    assert first == "label,step,nearest,distance,low,high,relative,change,p,few,group"
+    assert first == (
+        "label,step,nearest_label,distance,low,high,distance_in_rms_radii,change,p,few_points,change_group"
+    )
 
 
 def test_files_are_the_same_whether_drawn_in_one_process_or_in_two(

@@ -51,7 +51,7 @@ def test_sentences_say_counts_and_uncertainty(found: list[Finding]) -> None:
 def test_sentences_give_the_nulls_that_were_measured() -> None:
     first, second, third, _, fifth = judge(golden_beyond())
     assert (
-        "accuracy falls in 1 (with shuffled labels the similarity is 0.02 ± 0.19). 3 fine-tuning runs support"
+        " (with shuffled labels, the similarity is 0.02 ± 0.19), and accuracy falls in 1. 3 fine-tuning runs support"
         in first.sentence
     )
     assert (
@@ -63,7 +63,7 @@ def test_sentences_give_the_nulls_that_were_measured() -> None:
         in third.sentence
     )
     assert (
-        "in 2 (with shuffled labels the similarity is 0.01 ± 0.12); for comparison, the mean similarity of the "
+        "in 2 (with shuffled labels, the similarity is 0.01 ± 0.12); for comparison, the mean similarity of the "
         "fine-tuned last layer to the same encoder with random weights is 0.20. "
         "1 fine-tuning run supports"
     ) in fifth.sentence
@@ -71,7 +71,9 @@ def test_sentences_give_the_nulls_that_were_measured() -> None:
 
 def test_answers_give_the_nulls() -> None:
     first, second, third, *_ = (finding.answers[0].reason for finding in judge(golden_beyond()))
-    assert first == "similarity falls from 0.80 to 0.60 (with shuffled labels 0.04 ± 0.25); accuracy does not fall"
+    assert (
+        first == "similarity falls: 0.80 before, 0.60 after (with shuffled labels: 0.04 ± 0.25); accuracy does not fall"
+    )
     assert second == (
         "5 clusters become 3 (on a subsample of 80 points, shuffled labels give 38 clusters and true labels 3)"
     )
@@ -93,8 +95,8 @@ def test_every_finding_says_its_rule(found: list[Finding]) -> None:
 
 def test_answers_say_why(found: list[Finding]) -> None:
     whys = {answer.run.task: answer.reason for answer in found[0].answers}
-    assert whys["ps-fxn"] == "similarity falls from 0.80 to 0.60; accuracy does not fall"
-    assert whys["ps-role"] == "similarity does not fall from 0.70 to 0.72; accuracy falls"
+    assert whys["ps-fxn"] == "similarity falls: 0.80 before, 0.60 after; accuracy does not fall"
+    assert whys["ps-role"] == "similarity does not fall: 0.70 before, 0.72 after; accuracy falls"
     assert {answer.run.task: answer.reason for answer in found[1].answers}[
         "ps-role"
     ] == "the lowest possible number before and after: 3 clusters for 3 labels"

@@ -107,8 +107,8 @@ def test_a_null_just_below_zero_has_no_sign() -> None:
     table = golden_beyond()
     table.loc[table.measure.str.startswith("similarity_null_mean"), "value"] = -0.001
     results = index_results(table)
-    assert "with shuffled labels the similarity is 0.00 ±" in nulls.similarity_text(results)
-    assert "with shuffled labels the similarity is 0.00 ±" in judge_results(results)[0].sentence
+    assert "with shuffled labels, the similarity is 0.00 ±" in nulls.similarity_text(results)
+    assert "with shuffled labels, the similarity is 0.00 ±" in judge_results(results)[0].sentence
 
 
 def test_separability_with_true_and_shuffled_labels(results: Results) -> None:
@@ -120,17 +120,19 @@ def test_separability_with_true_and_shuffled_labels(results: Results) -> None:
 
 def test_nulls_in_sentences(results: Results) -> None:
     assert nulls.similarity_text(results) == (
-        "Train and test are significantly more similar than with shuffled labels (p ≤ 0.05) in 1 of 1 before and 0 of "
-        "1 after fine-tuning; with shuffled labels the similarity is 0.02 ± 0.17."
+        "Train and test are significantly more similar than with shuffled labels (p ≤ 0.05) for 1 of 1 pair of "
+        "encoder and task before fine-tuning and for 0 of 1 after it; with shuffled labels, the similarity is 0.02 ± "
+        "0.17."
     )
     assert nulls.weights_text(results) == (
-        "The similarity to the same encoder with random weights is 0.30 before and 0.20 after fine-tuning on "
-        "average. A similarity of this size can arise without any training, so random weights are a stricter "
-        "baseline than shuffled labels. The similarity between two seeds of the same fine-tuning is 0.90 on average."
+        "The mean similarity of the train split to the train split of the same encoder with random weights is 0.30 "
+        "before and 0.20 after fine-tuning. A similarity of this size can arise without any training, so random "
+        "weights are a stricter baseline than shuffled labels. The mean similarity of two encoders that were "
+        "fine-tuned on the same task with different seeds is 0.90."
     )
     assert nulls.separability_text(results) == (
         "A hyperplane separates 87.5% of the pairs of labels; after shuffling the labels among the points, it still "
-        "separates 62.5%. In 1 of 2 spaces all pairs are separable with shuffled labels too: there, separability "
+        "separates 62.5%. In 1 of 2 spaces, all pairs are separable with shuffled labels too: there, separability "
         "says nothing about the labels."
     )
 
@@ -220,7 +222,7 @@ def test_a_change_is_significant_only_if_it_is_with_every_seed(results: Results)
     assert [first.of(label) for label in "ABC"] == ["*", "", "*†"]
     assert [both.of(label) for label in "ABC"] == ["*", "", "†"]
     assert both.legend() == (
-        "* significant change: p ≤ 0.05 after Holm's correction for 3 labels (1 of them). † few points: C (4 points)."
+        "* significant change (1 of 3 labels): p ≤ 0.05 after Holm correction. † few points: C (4 points)."
     )
 
 
@@ -249,12 +251,12 @@ def test_without_tests_nothing_is_marked() -> None:
 def test_the_chart_of_distances_bears_the_marks(figures: dict[tuple[str, str, str], Figure]) -> None:
     figure = figures["distances", "bert-tiny", "ps-fxn"]
     assert [(toggle.name, toggle.remark, toggle.tooltip) for toggle in figure.toggles] == [
-        ("A", "+3.50 *", "p = 0.03 (Holm)"),
-        ("C", "+0.25 †", "p = 0.2 (Holm); 4 points in 128 dimensions; fewer than 5"),
-        ("B", "+0.00", "p = 0.5 (Holm)"),
+        ("A", "+3.50 *", "p = 0.03 (Holm-corrected)"),
+        ("C", "+0.25 †", "p = 0.2 (Holm-corrected); 4 points in 128 dimensions; fewer than 5"),
+        ("B", "+0.00", "p = 0.5 (Holm-corrected)"),
     ]
-    assert "Holm's correction for 3 labels" in figure.caption
-    assert rows(figure, "label", "step", "low", "high", "p", "few")[2] == ("A", 20, 4, 5, 0.03, "")
+    assert "* significant change (1 of 3 labels)" in figure.caption
+    assert rows(figure, "label", "step", "low", "high", "p", "few_points")[2] == ("A", 20, 4, 5, 0.03, "")
     assert (
         "Labels with few points, whose distances are unreliable: C (4 points)."
         in figures["label-distances", "bert-tiny", "ps-fxn"].caption
@@ -293,8 +295,8 @@ def test_the_panel_before_and_after_with_its_meaning(results: Results) -> None:
     assert table.titles() == ["", "measure", "encoder", "ps-fxn", "ps-role", "pos"]
     names = [one.name for row in table.rows if isinstance(one := row[1], Term)]
     assert [(row[0], name, *row[2:4]) for row, name in zip(table.shown(), names, strict=True)] == [
-        ("collapse", "NC1", "bert-tiny", "0.80 → 0.30"),
-        ("collapse", "NC1", "bert-mini", "0.90"),
+        ("neural collapse", "NC1", "bert-tiny", "0.80 → 0.30"),
+        ("neural collapse", "NC1", "bert-mini", "0.90"),
         ("dimension", "participation ratio", "bert-tiny", "10.2 → 6.5"),
         ("label fit", "GDV", "bert-tiny", "−0.10"),
         ("overlap", "overlapping pairs", "bert-tiny", "1 → 0"),
@@ -325,7 +327,7 @@ def test_point_by_point_to_the_original_seeds_weights_and_encoders(results: Resu
 
 def test_likeness_by_layer_is_the_mean_over_seeds(figures: dict[tuple[str, str, str], Figure]) -> None:
     assert rows(
-        figures["point-similarity", "bert-tiny", ""], "measure", "label", "layer", "value", "low", "high", "seeds"
+        figures["point-similarity", "bert-tiny", ""], "measure", "task", "layer", "value", "low", "high", "seeds"
     ) == [
         ("cka", "ps-fxn", 0, 1, 1, 1, 1),
         ("cka", "ps-fxn", 1, 0.9, 0.9, 0.9, 1),
@@ -367,17 +369,15 @@ def test_how_well_split_halves_predict_the_divergence(results: Results) -> None:
 
 def test_the_prediction_in_a_sentence(results: Results) -> None:
     assert divergence.prediction_text(results) == (
-        "Two similarities are known for 4 spaces after fine-tuning, of 3 pairs of encoder and task: that of split "
-        "halves of train, and that of train and test. 6 pairs are needed to say whether the first predicts the second."
+        "For 4 spaces after fine-tuning (3 pairs of encoder and task), both the similarity of two halves of train and "
+        "the similarity of train and test are known. 6 pairs are needed to say whether the first predicts the second."
     )
     text = divergence.prediction_text(
         index_results(_halves([(0.1 * at, 0.1 * at + 0.01 * (at % 2)) for at in range(8)]))
     )
-    assert text.startswith(
-        "Two similarities are known for 8 spaces before fine-tuning, of 8 pairs of encoder and task: "
-    )
-    assert " and that of train and test. Their Spearman correlation is " in text
-    assert text.endswith("So the divergence can partly be predicted without test examples.")
+    assert text.startswith("For 8 spaces before fine-tuning (8 pairs of encoder and task), ")
+    assert " the similarity of train and test are known. The Spearman correlation of the two is " in text
+    assert text.endswith("So the train–test similarity can partly be predicted without test examples.")
 
 
 def test_the_effect_of_fine_tuning_itself_is_not_counted_as_prediction() -> None:
@@ -387,21 +387,23 @@ def test_the_effect_of_fine_tuning_itself_is_not_counted_as_prediction() -> None
     after = _halves([*zip(0.5 + rng.normal(size=8) / 100, 0.5 + rng.normal(size=8) / 100, strict=True)])
     after = after.assign(tuned_on=after.task, step=9, is_final=True)
     text = divergence.prediction_text(index_results(pd.concat([before, after])))
-    assert text.endswith("So in this study split halves of train do not predict the divergence.")
+    assert text.endswith(
+        "So in this study, the similarity of two halves of train does not predict the train–test similarity."
+    )
 
 
 def test_halves_that_predict_nothing_are_reported_as_such() -> None:
     values = [(0.9, 0.5), (0.8, 0.6), (0.7, 0.5), (0.6, 0.6), (0.5, 0.5), (0.4, 0.6)]
     table = _halves(values)
     assert divergence.prediction_text(index_results(table)).endswith(
-        "So in this study split halves of train do not predict the divergence."
+        "So in this study, the similarity of two halves of train does not predict the train–test similarity."
     )
 
 
 def test_too_few_spaces_say_so() -> None:
     assert divergence.prediction_text(index_results(_halves([(0.9, 0.5), (0.8, 0.6)]))) == (
-        "Two similarities are known for 2 spaces before fine-tuning, of 2 pairs of encoder and task: that of split "
-        "halves of train, and that of train and test. 6 pairs are needed to say whether the first predicts the second."
+        "For 2 spaces before fine-tuning (2 pairs of encoder and task), both the similarity of two halves of train and "
+        "the similarity of train and test are known. 6 pairs are needed to say whether the first predicts the second."
     )
     assert not divergence.split_halves_table(index_results(_halves([(0.9, 0.5), (0.8, 0.6)])))
 

@@ -174,8 +174,8 @@ def test_only_remarks_about_exceptions_are_marked_not_names_that_contain_the_wor
 def test_a_single_seed_is_mentioned_with_the_intervals_over_examples() -> None:
     text = text_of(made_up(wider=True))
     assert "Every fine-tuning was run with one seed" in text
-    assert "Over seeds" not in text
-    assert "Over examples" in text
+    assert "Variation over seeds" not in text
+    assert "Intervals over examples and over labels" in text
 
 
 def test_failed_cells_are_listed_and_escaped(tmp_path: Path) -> None:

@@ -183,7 +183,7 @@ def test_labels_with_few_points_are_flagged_and_all_have_the_share_of_their_larg
     assert shares == {"a": pytest.approx(3 / 5), "b": 1.0, "c": 1.0}
     assert value(rows, "mean_largest_cluster_share") == pytest.approx(13 / 15)
     few = {one["label"]: (one["value"], one["text"]) for one in rows if one["measure"] == "few_points"}
-    reason = "1 point in 2 dimensions; fewer than 5"
+    reason = "only 1 point (fewer than 5): unreliable"
     assert few == {"b": (1, reason), "c": (1, reason)}
 
 

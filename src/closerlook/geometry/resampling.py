@@ -232,17 +232,17 @@ def adjust(p_values: ArrayLike, method: Method = "holm") -> Floats:
     return adjusted
 
 
-def few_points(labels: Sequence[Label], counts: ArrayLike, d: int, *, least: int = 5) -> dict[Label, str]:
+def few_points(labels: Sequence[Label], counts: ArrayLike, *, least: int = 5) -> dict[Label, str]:
     """The labels with fewer than `least` rows, each with a note that its distances are uncertain.
 
-    >>> few_points(["ADJ", "X"], [812, 3], 512)
-    {'X': '3 points in 512 dimensions; fewer than 5'}
+    >>> few_points(["ADJ", "X"], [812, 3])
+    {'X': 'only 3 points (fewer than 5): unreliable'}
     """
     given = np.asarray(counts, dtype=np.int64).tolist()
     if len(given) != len(labels):
         raise InputError(f"counts has {len(given)} numbers; expected one for each of the {len(labels)} labels")
     return {
-        label: f"{count} point{'s' * (count != 1)} in {d} dimension{'s' * (d != 1)}; fewer than {least}"
+        label: f"only {count} point{'s' * (count != 1)} (fewer than {least}): unreliable"
         for label, count in zip(labels, given, strict=True)
         if count < least
     }

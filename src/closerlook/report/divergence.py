@@ -83,11 +83,13 @@ def split_halves_table(results: Results) -> Table:
         *(Column("linear fit", "prediction error", 3), Column("mean of the others", "prediction error", 3)),
     )
     note = (
-        "Over all spaces (encoder, task, layer, state, seed) with both similarities. Pairs: pairs of encoder and task; "
-        "spaces of one pair are resampled and held out together. Spearman: with its 95% bootstrap interval over pairs "
-        f"if there are at least {MINIMUM_PAIRS}. Mean abs. difference: mean absolute difference of the two "
-        "similarities. Prediction error: root mean square error on a held-out pair, of a linear fit "
-        "to the other pairs and of their mean."
+        "Over all spaces for which both the similarity of two parts of train and the similarity of train and "
+        f"{results.test_split} are known. Pairs: the number of pairs of encoder and task that these spaces belong to. "
+        "Spearman, Pearson: correlation of the two similarities; Spearman with its 95% bootstrap interval over pairs, "
+        f"if there are at least {MINIMUM_PAIRS} pairs. Mean abs. difference: mean absolute difference of the two "
+        "similarities. Prediction error: leave out one pair of encoder and task at a time, and predict the "
+        f"train–{results.test_split} similarity of its spaces from the other pairs, by a linear fit or by their mean; "
+        "root mean square error."
     )
     return Table("split-halves", "Predicting train–test similarity from train alone", note, columns, tuple(rows))
 
@@ -104,9 +106,9 @@ def prediction_text(results: Results) -> str:
     state = "after" if (data.state == "after").any() else "before"
     prediction = _predict(data[data.state == state])
     text = (
-        f"Two similarities are known for {count_of(prediction.n, 'space')} {state} fine-tuning, of "
-        f"{count_of(prediction.groups, 'pair')} of encoder and task: that of split halves of train, and that of train "
-        f"and {results.test_split}."
+        f"For {count_of(prediction.n, 'space')} {state} fine-tuning ({count_of(prediction.groups, 'pair')} of encoder "
+        "and task), both the similarity of two halves of train and the similarity of train and "
+        f"{results.test_split} are known."
     )
     if prediction.groups < MINIMUM_PAIRS:
         return f"{text} {MINIMUM_PAIRS} pairs are needed to say whether the first predicts the second."
@@ -115,12 +117,15 @@ def prediction_text(results: Results) -> str:
         return f"{text} Too many values are equal to say whether the first predicts the second."
     spearman, *interval = (show_number(value, Column("")) for value in (prediction.spearman, low, high))
     text += (
-        f" Their Spearman correlation is {spearman} (95% interval {interval[0]} to {interval[1]}). On a held-out pair, "
-        f"the error of a linear fit is {prediction.error:.3f}, that of the mean of the other pairs "
-        f"{prediction.baseline:.3f}."
+        f" The Spearman correlation of the two is {spearman} (95% interval {interval[0]} to {interval[1]}). For a "
+        f"pair that is left out, a linear fit to the other pairs has an error of {prediction.error:.3f}, and their "
+        f"mean has an error of {prediction.baseline:.3f}."
     )
     if low > 0 and prediction.error < prediction.baseline:
-        return f"{text} So the divergence can partly be predicted without test examples."
+        return f"{text} So the train–test similarity can partly be predicted without test examples."
     if low > 0:
-        return f"{text} So split halves predict which spaces diverge more, but not by how much."
-    return f"{text} So in this study split halves of train do not predict the divergence."
+        return (
+            f"{text} So the similarity of two halves of train predicts which spaces have a lower train–test "
+            "similarity, but not how low it is."
+        )
+    return f"{text} So in this study, the similarity of two halves of train does not predict the train–test similarity."

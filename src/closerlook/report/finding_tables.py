@@ -167,7 +167,7 @@ def accuracy_table(results: Results) -> Table:
         *(*_before_after_change("accuracy, %"), *_before_after_change("similarity"), *text_columns("remark")),
     )
     note = (
-        "Accuracy: of a classifier probe that is trained on train and tested on the n examples of "
+        "Accuracy: the accuracy of a classifier probe that is trained on train and tested on the n examples of "
         f"{results.test_split}; its hidden layer sizes are chosen on a held-out part of train. ±: standard deviation "
         "over the seeds of the probes, or over fine-tuning runs if there are several. Similarity: Pearson "
         f"correlation of the label distances of train and {results.test_split}, with its 95% bootstrap interval over "
@@ -363,8 +363,8 @@ def cross_table(results: Results) -> Table:
     )
     note = (
         "Number of labels of the probed task that move farther from or closer to the nearest other label, the mean "
-        "change of that distance, and the test accuracy of a classifier probe (± standard deviation over seeds), all "
-        "at the last layer."
+        "change of that distance, and the test accuracy of a classifier probe, all at the last layer. ±: standard "
+        "deviation over the seeds of the probes, or over fine-tuning runs if there are several."
     )
     return Table("cross", "Fine-tuned on one task, probed on another", note, columns, tuple(rows)).without_empty()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -52,8 +53,8 @@ class LabelMarks:
         if self.p:
             significant = sum(map(self.is_significant, self.p))
             parts.append(
-                f"{SIGNIFICANT} significant change: p ≤ {SIGNIFICANCE} after Holm's correction for {len(self.p)} "
-                f"labels ({significant} of them)."
+                f"{SIGNIFICANT} significant change ({significant} of {len(self.p)} labels): p ≤ {SIGNIFICANCE} after "
+                "Holm correction."
             )
         if self.few_points:
             parts.append(f"{FEW_POINTS} few points: {self.labels_with_few_points()}.")
@@ -61,9 +62,21 @@ class LabelMarks:
 
     def labels_with_few_points(self) -> str:
         """The labels with few points and their numbers of points, for a caption; at most NAMED are listed."""
-        named = [f"{label} ({why.partition(' in ')[0]})" for label, why in list(self.few_points.items())[:NAMED]]
+        named = [f"{label} ({_number_of_points(note)})" for label, note in list(self.few_points.items())[:NAMED]]
         more = len(self.few_points) - NAMED
         return ", ".join(named) + (f" and {more} more" if more > 0 else "")
+
+
+def _number_of_points(note: str) -> str:
+    """The number of points in a note about few points.
+
+    >>> _number_of_points("only 4 points (fewer than 5): unreliable")
+    '4 points'
+    >>> _number_of_points("4 points in 128 dimensions; fewer than 5")  # as studies wrote it earlier
+    '4 points'
+    """
+    number = re.search(r"\d+ points?", note)
+    return number[0] if number else note
 
 
 def marks_of(results: Results, encoder: str, task: str, runs: Sequence[Run]) -> LabelMarks:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import statistics
+from dataclasses import replace
 
 from closerlook.report.before_after import STATES, before_after, highest_p, mean_of, nulls_of, over_seeds, runs_of
-from closerlook.report.tables import Column, Table, Value, show_number, text_columns
+from closerlook.report.tables import Column, Table, Value, count_of, show_number, text_columns
 from closerlook.study.findings import SIGNIFICANCE
 from closerlook.study.readings import Measurement, Results
 
@@ -35,18 +36,40 @@ def similarity_table(results: Results) -> Table:
         *(Column("similarity", group), Column("shuffled labels", group), Column("p", group, 4, p_value=True)),
         *(Column(title, "train split, compared with") for title in COMPARED_WITH.values()),
     )
-    note = SIMILARITY_NOTE.format(results.test_split)
-    return Table("nulls", "Similarity with true and shuffled labels", note, columns, tuple(rows)).without_empty()
+    title = "Similarity with true and shuffled labels, values"
+    table = Table("nulls", title, "", columns, tuple(rows)).without_empty()
+    return replace(table, note=_similarity_note(table, results.test_split))
 
 
-SIMILARITY_NOTE = (
-    "Spatial similarity at the last layer, with its 95% bootstrap interval over labels. Shuffled labels: mean ± "
-    "standard deviation of the similarity when the labels of one space are permuted. p: the share of permutations "
-    "(the unpermuted labels count as one) whose similarity is at least as high as that of train and {}; with several "
-    "seeds, the highest p-value. On the right: the similarity of the train split to the train split of the "
-    "pretrained encoder, of the encoder fine-tuned with another seed, of the same encoder with random weights, and "
-    "of other pretrained encoders. If there are several of these: mean ± standard deviation."
-)
+def _similarity_note(table: Table, test_split: str) -> str:
+    """What the columns of the table mean; columns that the table does not have are not mentioned."""
+    titles = {column.title for column in table.columns}
+    sentences = ["Spatial similarity at the last layer, with its 95% bootstrap interval over labels."]
+    if "shuffled labels" in titles:
+        sentences.append(
+            "Shuffled labels: mean ± standard deviation of the similarity when the labels of one space are permuted."
+        )
+    if "p" in titles:
+        sentences.append(
+            "p: the share of permutations (the unpermuted labels count as one) whose similarity is at least as high "
+            f"as the similarity of train and {test_split}; with several seeds, the highest p-value."
+        )
+    others = [meaning for other, meaning in TRAIN_SPLITS.items() if COMPARED_WITH[other] in titles]
+    if others:
+        sentences.append(
+            f"On the right: the similarity of the train split to the train split of {' or of '.join(others)}. If it "
+            "was compared with several of one kind: mean ± standard deviation."
+        )
+    return " ".join(sentences)
+
+
+TRAIN_SPLITS = {
+    "original": "the pretrained encoder",
+    "seed": "the encoder fine-tuned with another seed",
+    "random": "the same encoder with random weights",
+    "encoder": "other pretrained encoders",
+}
+"""The spaces in COMPARED_WITH, as the note of a table explains them: each is the train split of one of these."""
 
 
 def _has_baselines(results: Results) -> bool:
@@ -80,10 +103,11 @@ def separability_table(results: Results) -> Table:
             rows.append((encoder, task, state, *percent[:2], p, ratio[at], percent[2], n, *clusters[at]))
     columns = (
         *text_columns("encoder", "task", "state"),
-        *(Column("true", "separable pairs, %", 1), Column("shuffled", "separable pairs, %", 1)),
-        Column("p", "separable pairs, %", 3, p_value=True),
-        *(Column("n / 2d", "random labels"), Column("separable, %", "random labels", 1)),
-        *(Column("points", "clusters"), Column("true", "clusters", 1), Column("shuffled", "clusters", 1)),
+        *(Column(f"{labels} labels, %", "separable pairs", 1) for labels in ("true", "shuffled")),
+        Column("p", "separable pairs", 3, p_value=True),
+        *(Column("n / 2d", "Cover probability"), Column("probability, %", "Cover probability", 1)),
+        Column("points", "clusters"),
+        *(Column(f"{labels} labels", "clusters", 1) for labels in ("true", "shuffled")),
         *(Column("z", "clusters", 1), Column("p", "clusters", 2, p_value=True)),
     )
     title = "Separability compared with shuffled labels"
@@ -92,11 +116,13 @@ def separability_table(results: Results) -> Table:
 
 SEPARABILITY_NOTE = (
     "Train, last layer. Separable pairs: the share of pairs of labels that a hyperplane separates, with the true and "
-    "with shuffled labels (mean ± standard deviation). Random labels: the probability that a random labelling of the "
-    "n points of two labels in d dimensions is separable (Cover); it is one half at n = 2d. Means over pairs of "
-    "labels. Clusters: on a subsample of the size in column points, in which rare labels may be missing; z: the "
-    "difference divided by the standard deviation over shuffles, or – if that is 0. p: the share of labellings (the "
-    "shuffled ones and the true one) that are at least as extreme; with k shuffles it is at least 1 / (k + 1)."
+    "with shuffled labels. Cover probability: the probability that a random labelling of the n points of two labels in "
+    "d dimensions is separable, by Cover's theorem; it is one half at n = 2d. Both columns are means over pairs of "
+    "labels. Clusters: their number on a subsample of the size in column points, in which rare labels may be missing. "
+    "Shuffled labels: mean ± standard deviation over shuffles. z: the value of the true labels minus the mean of the "
+    "shuffled labels, divided by that standard deviation; – if it is 0. p: the share of labellings (the shuffled ones "
+    "and the true one) whose value is at least as extreme as that of the true labels; with k shuffles, p is at least "
+    "1 / (k + 1)."
 )
 
 NullComparison = tuple[Measurement | None, Measurement | None, float | None, float | None]
@@ -125,18 +151,21 @@ def similarity_text(results: Results) -> str:
     name = f"similarity_{results.train_test}"
     nulls = [null for pair in results.pairs() for null in nulls_of(results, name, *pair) if null is not None]
     p = [highest_p(results, f"similarity_p_value_{results.train_test}", *pair) for pair in results.pairs()]
-    counts = []
+    counts: list[str] = []
     for at, state in enumerate(STATES):
         known = [value for pair in p if (value := pair[at]) is not None]
         if known:
-            counts.append(f"{sum(value <= SIGNIFICANCE for value in known)} of {len(known)} {state}")
+            significant = sum(value <= SIGNIFICANCE for value in known)
+            first = f"{count_of(len(known), 'pair')} of encoder and task {state} fine-tuning"
+            pairs = f"{len(known)} {state} it" if counts else first
+            counts.append(f"for {significant} of {pairs}")
     if not nulls or not counts:
         return ""
     plain = Column("")
     mean, sd = _mean([null.value for null in nulls]), _mean([null.sd for null in nulls])
     return (
         f"Train and {results.test_split} are significantly more similar than with shuffled labels (p ≤ {SIGNIFICANCE}) "
-        f"in {' and '.join(counts)} fine-tuning; with shuffled labels the similarity is {show_number(mean, plain)} ± "
+        f"{' and '.join(counts)}; with shuffled labels, the similarity is {show_number(mean, plain)} ± "
         f"{show_number(sd, plain)}."
     )
 
@@ -154,13 +183,14 @@ def weights_text(results: Results) -> str:
     sentences = []
     if means:
         sentences.append(
-            f"The similarity to the same encoder with random weights is {' and '.join(means)} fine-tuning on average. "
-            "A similarity of this size can arise without any training, so random weights are a stricter baseline than "
-            "shuffled labels."
+            f"The mean similarity of the train split to the train split of the same encoder with random weights is "
+            f"{' and '.join(means)} fine-tuning. A similarity of this size can arise without any training, so random "
+            "weights are a stricter baseline than shuffled labels."
         )
     if seeds:
         sentences.append(
-            f"The similarity between two seeds of the same fine-tuning is {statistics.fmean(seeds):.2f} on average."
+            "The mean similarity of two encoders that were fine-tuned on the same task with different seeds is "
+            f"{statistics.fmean(seeds):.2f}."
         )
     return " ".join(sentences)
 
@@ -183,7 +213,7 @@ def separability_text(results: Results) -> str:
     )
     if uninformative:
         return (
-            f"{text}. In {uninformative} of {len(known)} spaces all pairs are separable with shuffled labels too: "
+            f"{text}. In {uninformative} of {len(known)} spaces, all pairs are separable with shuffled labels too: "
             "there, separability says nothing about the labels."
         )
     doubt = ", but separability says little about the labels" if shuffled >= MOSTLY_SEPARABLE else ""

@@ -194,7 +194,9 @@ OUTLINE = (
         texts=(divergence.prediction_text,),
         figures=(
             FigureEntry(
-                "split-halves", "Similarity of two random halves of the train split", divergence_figures.halves_and_test
+                "split-halves",
+                "Train–test similarity against the similarity of two halves of train",
+                divergence_figures.halves_and_test,
             ),
         ),
         tables=(TableEntry(divergence.split_halves_table),),
@@ -204,10 +206,11 @@ OUTLINE = (
         "Shape of the spaces",
         "Shape",
         kicker=BEYOND,
+        texts=(shape.shape_text,),
         figures=(
             FigureEntry(
                 "point-similarity",
-                "Representation similarity to the pretrained encoder (point by point), by layer",
+                "Point similarity to the pretrained encoder",
                 point_similarity.similarity_by_layer,
             ),
         ),

@@ -135,7 +135,7 @@ def published_cross(results: Results) -> Table:
             )
     columns = (
         *text_columns("encoder", "measured on", "fine-tuned on"),
-        *(Column(title, "labels farther") for title in ("ours", "paper")),
+        *(Column(title, "labels that move farther away") for title in ("ours", "paper")),
         *(*_ours_and_paper("mean change of distance"), *_ours_and_paper("accuracy, %"), *_WEIGHTS),
     )
     return Table("published-cross", "Compared with the paper: other tasks", NOTE, columns, tuple(rows))

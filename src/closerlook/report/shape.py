@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from closerlook.report.before_after import before_after, over_seeds
 from closerlook.report.measures import column_of
 from closerlook.report.nulls import COMPARED_WITH
 from closerlook.report.tables import Column, Table, Term, Value, show_before_after, text_columns
 from closerlook.study.kinds import panel, point_similarity
-from closerlook.study.readings import Results
+from closerlook.study.readings import Measurement, Results
 from closerlook.study.registry import MEASURES, Measure
 
 
@@ -36,10 +38,23 @@ def shape_table(results: Results) -> Table:
             if any(cells):
                 rows.append((measure.group, Term(measure.title, measure.meaning), encoder, *cells))
     columns = (*text_columns("", "measure", "encoder"), *(Column(task) for task in results.tasks))
-    note = "Train, last layer: pretrained → at the end of fine-tuning on that task, mean over seeds."
+    note = (
+        "Train, last layer: the value of the pretrained encoder → the value after fine-tuning on that task (mean over "
+        "seeds)."
+    )
     if len(results.encoders) == 1:  # its name would be in every row
         columns, rows = (*columns[:2], *columns[3:]), [(*row[:2], *row[3:]) for row in rows]
     return Table("shape", "Shape before → after fine-tuning", note, columns, tuple(rows))
+
+
+def shape_text(results: Results) -> str:
+    """What shape measures are; empty if none was measured."""
+    if not shape_table(results):
+        return ""
+    return (
+        "Shape measures describe a space as a whole: neural collapse (NC1 to NC4, Papyan et al. 2020; CDNV, Galanti et "
+        "al. 2022), effective dimension, isotropy, how well the labels fit the vectors, and how much labels overlap."
+    )
 
 
 # ---- point similarity ----
@@ -62,17 +77,21 @@ def point_similarity_table(results: Results) -> Table:
     columns = (
         *text_columns("encoder", "task", "measure"),
         *(
-            Column(COMPARED_WITH[other], f"{'after' if tuned else 'before'} fine-tuning, compared with")
+            Column(f"vs. {COMPARED_WITH[other].removeprefix('the ')}", "fine-tuned" if tuned else "pretrained")
             for other, tuned in COMPARISONS
         ),
     )
-    title = "Point similarity of spaces"
-    return Table("point-similarity", title, POINT_SIMILARITY_NOTE, columns, tuple(rows)).without_empty()
+    table = Table("point-similarity", "Point similarity of spaces", "", columns, tuple(rows)).without_empty()
+    has_spread = any(isinstance(value, Measurement) and value.sd is not None for row in table.rows for value in row)
+    spread = "±: standard deviation over several seeds or encoders. " if has_spread else ""
+    return replace(table, note=POINT_SIMILARITY_NOTE.format(spread=spread))
 
 
 COMPARISONS = (("original", True), ("seed", True), ("random", True), ("random", False), ("encoder", False))
 POINT_SIMILARITY_NOTE = (
-    "Train, last layer, the same examples in both spaces; mean ± standard deviation of several seeds or encoders. Each "
-    "measure is 1 if one space is a rotated and scaled copy of the other. "
-    + " ".join(f"{measure.title}: {measure.meaning}." for measure in point_similarity.MEASURES)
+    "Train, last layer, the same examples in both spaces. {spread}Each measure is 1 if one space is a rotated and "
+    "scaled copy of the other. "
+    + " ".join(
+        f"{measure.title[0].upper()}{measure.title[1:]}: {measure.meaning}." for measure in point_similarity.MEASURES
+    )
 )

@@ -59,7 +59,7 @@ def seeds_table(results: Results) -> Table:
         "At the end of fine-tuning, last layer. sd: standard deviation over seeds. Interval: Student's t for the mean; "
         "it assumes a normal distribution, and with two or three seeds it can exceed the possible range."
     )
-    return Table("seeds", "Over seeds", note, columns, tuple(rows))
+    return Table("seeds", "Variation over seeds", note, columns, tuple(rows))
 
 
 def single_seed_text(results: Results) -> str:
@@ -94,9 +94,9 @@ def examples_table(results: Results) -> Table:
     test = f"train–{results.test_split} similarity"
     columns = (
         *(*text_columns("encoder", "task", "state"), Column("halves")),
-        *(Column("over examples", "mean minimum distance", 3), Column("bias", "mean minimum distance", 3, signed=True)),
-        *(Column(title, test) for title in ("over labels", "over examples")),
-        *(Column(title, "similarity to pretrained") for title in ("over labels", "over examples")),
+        *(Column(OVER_EXAMPLES, "mean minimum distance", 3), Column("bias", "mean minimum distance", 3, signed=True)),
+        *(Column(title, test) for title in (OVER_LABELS, OVER_EXAMPLES)),
+        *(Column(title, "similarity to pretrained") for title in (OVER_LABELS, OVER_EXAMPLES)),
     )
     return Table(
         "examples", "Intervals over examples and over labels", EXAMPLES_NOTE, columns, tuple(rows)
@@ -104,12 +104,13 @@ def examples_table(results: Results) -> Table:
 
 
 KINDS = ("similarity", "similarity_over_examples")
+OVER_LABELS, OVER_EXAMPLES = "value [interval over labels]", "value [interval over examples]"
 EXAMPLES_NOTE = (
-    "Last layer, with 95% confidence intervals. Over examples: computed from random halves of the examples; the "
-    "interval shows how much the value would vary with another sample of examples. Bias: mean minimum distance on "
-    "halves minus its value on all examples. It is usually positive: smaller samples have smaller convex hulls, "
-    "which are farther from each other. Over labels: bootstrap over labels; the interval shows how much the value "
-    "would vary with other labels."
+    "Last layer; all intervals are 95% confidence intervals. Intervals over examples are computed from random halves "
+    "of the examples (column halves: how many) and show how much the value would vary with another sample of examples. "
+    "Intervals over labels are computed by a bootstrap over labels and show how much the value would vary with other "
+    "labels. Bias: mean minimum distance on halves minus its value on all examples. It is usually positive: smaller "
+    "samples have smaller convex hulls, which are farther from each other."
 )
 
 

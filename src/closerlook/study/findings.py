@@ -54,8 +54,9 @@ def diverge(results: Results) -> Finding:
         1,
         "Fine-tuning makes train and test diverge, mostly without harm",
         answers,
-        result=f"Train and test become less similar in {lower} of {count_runs(known)}, and accuracy falls in {harmed}"
-        + _null_clause(results, answers, f"similarity_{results.train_test}"),
+        result=f"Train and test become less similar in {lower} of {count_runs(known)}"
+        + _null_clause(results, answers, f"similarity_{results.train_test}")
+        + f", and accuracy falls in {harmed}",
         rule="A run supports the finding if the spatial similarity of train and test at the last layer is lower after "
         "fine-tuning than before, and accuracy does not fall; otherwise it contradicts the finding. Accuracy counts as "
         "fallen if it falls by more than √(sd_before² + sd_after²), where sd is the standard deviation over the seeds "
@@ -71,8 +72,8 @@ def _diverges(results: Results, run: Run) -> Answer:
     if before is None or after is None:
         return _without_similarity(results, run, NO_TRAIN_TEST)
     falls, harmed = after.value < before.value, loses_accuracy(results, run)
-    reason = f"similarity {'falls' if falls else 'does not fall'} from {before.value:.2f} to {after.value:.2f}"
-    reason += null_text([run], results, similarity, " (with shuffled labels {})")
+    reason = f"similarity {'falls' if falls else 'does not fall'}: {before.value:.2f} before, {after.value:.2f} after"
+    reason += null_text([run], results, similarity, " (with shuffled labels: {})")
     signs = frozenset({"falls"} if falls else ()) | frozenset({"harmed"} if harmed else ())
     return Answer(run, falls and not harmed, reason + _accuracy_clause(results, run, harmed=harmed), signs)
 
@@ -110,7 +111,7 @@ def null_text(runs: Sequence[Run], results: Results, measure: str, template: str
 def _null_clause(results: Results, answers: Sequence[Answer], measure: str) -> str:
     """The mean of a measure on shuffled labels over all runs with an answer, as a clause of a sentence."""
     runs = [answer.run for answer in answers if answer.holds is not None]
-    return null_text(runs, results, measure, " (with shuffled labels the similarity is {})")
+    return null_text(runs, results, measure, " (with shuffled labels, the similarity is {})")
 
 
 def loses_accuracy(results: Results, run: Run) -> bool:
@@ -163,7 +164,7 @@ def _forms_clusters(results: Results, run: Run) -> Answer:
     before, after = results.before("n_clusters", run.encoder, run.task), results.after("n_clusters", run)
     labels = results.before("n_labels", run.encoder, run.task) or results.after("n_labels", run)
     if before is None or after is None or labels is None:
-        return Answer(run, None, "no cluster counts")
+        return Answer(run, None, "no cluster counts were measured before and after fine-tuning")
     conflicts = results.before("n_conflicts", run.encoder, run.task), results.after("n_conflicts", run)
     at_start, at_end = (0.0 if count is None else count.value for count in conflicts)
     if before.value <= labels.value + at_start and after.value <= labels.value + at_end:
@@ -310,10 +311,10 @@ def relation(results: Results, tuned_on: str, task: str) -> str:
 def _transfers(results: Results, run: Run, kind: str) -> Answer:
     counts = moved_labels(results, run)
     if counts is None or not kind:
-        return Answer(run, None, "no label distances" if kind else "neither related nor opposed")
+        return Answer(run, None, "no label distances" if kind else "the two tasks are neither related nor opposed")
     up, down, still = counts
     holds = up > down + still if kind == "related" else up < down + still
-    return Answer(run, holds, f"{kind}: {up} of {up + down + still} labels move farther away")
+    return Answer(run, holds, f"{kind} task; {up} of {up + down + still} labels move farther away")
 
 
 def _kind_clause(answers: Sequence[Answer], kinds: dict[Run, str], kind: str) -> str:

@@ -21,6 +21,7 @@ SPREAD = (
     "Lines: ± one standard deviation of the accuracy; 95% bootstrap interval of the similarity (with several seeds, "
     "± one standard deviation)."
 )
+ENDS = {"low": "lower end of the line", "high": "upper end of the line"}
 SEPARABLE = "A value of 1 means linearly separable. Logarithmic axis."
 
 
@@ -33,9 +34,9 @@ def accuracy_change(results: Results, encoder: str) -> Figure | None:
         return None
     panels = []
     if (data.measure == "accuracy").any():
-        panels.append(_dumbbells(data[data.measure == "accuracy"], "accuracy, %", "±: sd"))
+        panels.append(_dumbbells(data[data.measure == "accuracy"], "accuracy, %"))
     if (data.measure == "similarity").any():
-        panels.append(_dumbbells(data[data.measure == "similarity"], "train–test similarity", "95% interval"))
+        panels.append(_dumbbells(data[data.measure == "similarity"], "train–test similarity"))
     return _figure("Accuracy and train–test similarity", encoder, data, panels, SPREAD)
 
 
@@ -50,7 +51,7 @@ def clusters_change(results: Results, encoder: str) -> Figure | None:
         return None
     data = data.assign(clusters=data.value, labels=data.task.map(counts))
     data = compact(data.assign(value=data.clusters / data.labels, low=float("nan"), high=float("nan")))
-    panels = [_dumbbells(data, "clusters per label", "", log=True)]
+    panels = [_dumbbells(data, "clusters per label", log=True)]
     return _figure("Clusters per label", encoder, data, panels, SEPARABLE)
 
 
@@ -78,13 +79,14 @@ def _figure(title: str, encoder: str, data: pd.DataFrame, panels: list[ChartType
     changes = []
     for (measure, task), part in data.groupby(["measure", "task"], sort=False):
         values = " to ".join(f"{value:.2f}" for value in part.value)
-        changes.append(f"{measure} on {shorten(str(task))} {values}")
+        shown = "clusters per label" if measure == "clusters" else measure
+        changes.append(f"{shorten(str(task))}: {shown} {values}")
     tuned = (data.state == "after").any()
     return Figure(
         title=f"{title}: {shorten(encoder)}",
         caption=f"Last layer, {count_of(len(tasks), 'task')}. Rings: before fine-tuning"
         + (f"; dots: after. {explanation}" if tuned else f". {explanation}"),
-        alt=f"{title} before and after fine-tuning: {'; '.join(changes)}.",
+        alt=f"{title} before and after fine-tuning. {'; '.join(changes)}.",
         encoder=encoder,
         task="",
         data=data,
@@ -93,7 +95,7 @@ def _figure(title: str, encoder: str, data: pd.DataFrame, panels: list[ChartType
     )
 
 
-def _dumbbells(data: pd.DataFrame, title: str, spread: str, *, log: bool = False) -> ChartType:
+def _dumbbells(data: pd.DataFrame, title: str, *, log: bool = False) -> ChartType:
     import altair as alt
 
     tasks = list(dict.fromkeys(data.task))
@@ -107,7 +109,7 @@ def _dumbbells(data: pd.DataFrame, title: str, spread: str, *, log: bool = False
     x = alt.X("value:Q", scale=scale, axis=axis)
     tooltip = [alt.Tooltip("task:N"), alt.Tooltip("state:N"), alt.Tooltip("value:Q", title=title, format=".3~f")]
     if data.low.notna().any():
-        tooltip += [alt.Tooltip(f"{name}:Q", title=f"{name} ({spread})", format=".3~f") for name in ("low", "high")]
+        tooltip += [alt.Tooltip(f"{name}:Q", title=title, format=".3~f") for name, title in ENDS.items()]
     base = charted().transform_filter(f"datum.measure == '{data.measure.iloc[0]}'").encode(y=y)
     line = base.mark_line(color=BEFORE, strokeWidth=1.5, opacity=0.6).encode(x=x, detail="task:N")
     legend = alt.Legend(title=None, orient="top", symbolOpacity=1)

@@ -25,6 +25,7 @@ from closerlook.report.figures.style import (
     shorten,
     shown_labels,
     step_axis,
+    step_scale_text,
 )
 from closerlook.report.figures.subjects import for_each_cross_task, for_each_fine_tuning, for_each_pair
 from closerlook.report.labels import LabelMarks, marks_of
@@ -79,10 +80,10 @@ def _distances(results: Results, runs: list[Run]) -> Figure | None:
     return Figure(
         title=f"Distance to the nearest other label: {where}",
         caption=f"Train, layer {results.last_layer(run.encoder)}, {len(labels)} labels{seeds}. "
-        f"{_shown_text(labels)}{_spread_text(data, runs)}{marks.legend()}".rstrip(),
+        f"{_shown_text(labels)}{_spread_text(data, runs)}{step_scale_text(steps)}{marks.legend()}".rstrip(),
         alt=f"Line chart over {steps[-1]:,} training steps. Of {len(labels)} labels, {shorten(labels[0])} has the "
-        f"highest change ({_change(data, labels[0]):+.2f}) and {shorten(labels[-1])} the lowest "
-        f"({_change(data, labels[-1]):+.2f}).",
+        f"{_direction(data, labels[0], ('largest increase', 'smallest decrease'))} and {shorten(labels[-1])} the "
+        f"{_direction(data, labels[-1], ('smallest increase', 'largest decrease'))}.",
         encoder=run.encoder,
         task=run.task if run.own else f"{run.tuned_on} → {run.task}",
         data=data,
@@ -99,12 +100,14 @@ def _distances(results: Results, runs: list[Run]) -> Figure | None:
 
 
 def _shown_text(labels: Sequence[str]) -> str:
-    """Which labels the chart shows at first; empty if it shows all of them."""
-    if len(labels) <= 2 * SHOWN_PER_SIDE:
+    """Which labels the chart shows at first, if these are not all labels; and which labels have dashed lines."""
+    if len(labels) <= SHOWN_PER_SIDE:
         return ""
+    if len(labels) <= 2 * SHOWN_PER_SIDE:
+        return "Dashed: the labels whose distance grows least or shrinks most. "
     return (
-        f"Shown at first: the {SHOWN_PER_SIDE} labels with the largest increase and the {SHOWN_PER_SIDE} with the "
-        "largest decrease (or smallest increase). "
+        f"Shown at first: the {SHOWN_PER_SIDE} labels whose distance grows most, and the {SHOWN_PER_SIDE} whose "
+        "distance grows least or shrinks most (dashed). "
     )
 
 
@@ -117,7 +120,7 @@ def _spread_text(data: pd.DataFrame, runs: Sequence[Run]) -> str:
 
 def _tooltip(marks: LabelMarks, label: str) -> str:
     """The p-value of a label's change from the first to the last step, and a note if the label has few points."""
-    p = [f"p = {marks.p[label]:.3g} (Holm)"] if label in marks.p else []
+    p = [f"p = {marks.p[label]:.3g} (Holm-corrected)"] if label in marks.p else []
     few = [marks.few_points[label]] if label in marks.few_points else []
     return "; ".join([*p, *few])
 
@@ -125,11 +128,11 @@ def _tooltip(marks: LabelMarks, label: str) -> str:
 def distance_data(results: Results, runs: Sequence[Run]) -> pd.DataFrame:
     """One row for each label and step.
 
-    nearest: the nearest other label, with the first seed. distance: the distance to it, mean over seeds. low, high: the
-    range over seeds; with one seed, the confidence interval if it was computed. relative: the distance divided by the
-    RMS radius of the space. change: the distance minus the distance at the first step.
-    All rows of a label have the same p (the p-value of the change from the first to the last step), few (a note if the
-    label has few points) and group (see GROUPS).
+    nearest_label: the nearest other label, with the first seed. distance: the distance to it, mean over seeds. low,
+    high: the range over seeds; with one seed, the confidence interval if it was computed. distance_in_rms_radii: the
+    distance divided by the RMS radius of the space. change: the distance minus the distance at the first step.
+    All rows of a label have the same p (the p-value of the change from the first to the last step), few_points (a note
+    if the label has few points) and change_group (see GROUPS).
     """
     import pandas as pd
 
@@ -141,18 +144,18 @@ def distance_data(results: Results, runs: Sequence[Run]) -> pd.DataFrame:
     groups = rows.groupby(["label", "step"], sort=True)
     several = len(runs) > 1
     low, high = (("value", "min"), ("value", "max")) if several else (("ci_low", "first"), ("ci_high", "first"))
-    data = groups.agg(nearest=("other", "first"), distance=("value", "mean"), low=low, high=high)
-    data["relative"] = relative.groupby(["label", "step"]).value.mean()
+    data = groups.agg(nearest_label=("other", "first"), distance=("value", "mean"), low=low, high=high)
+    data["distance_in_rms_radii"] = relative.groupby(["label", "step"]).value.mean()
     data = data.reset_index()
     start = data.sort_values("step").groupby("label").distance.first()
     data["change"] = data.distance - data.label.map(start)
     marks = marks_of(results, run.encoder, run.task, runs)
     data["p"] = [marks.p.get(label, float("nan")) for label in data.label]
-    data["few"] = [marks.few_points.get(label, "") for label in data.label]
+    data["few_points"] = [marks.few_points.get(label, "") for label in data.label]
     labels = labels_by_change(data)
     group_of = dict.fromkeys(labels[:SHOWN_PER_SIDE], "highest")
     group_of |= dict.fromkeys(labels[SHOWN_PER_SIDE:][-SHOWN_PER_SIDE:], "lowest")
-    data["group"] = [group_of.get(label, "other") for label in data.label]
+    data["change_group"] = [group_of.get(label, "other") for label in data.label]
     return compact(pd.DataFrame(data))
 
 
@@ -169,6 +172,15 @@ def labels_by_change(data: pd.DataFrame) -> list[str]:
 
 def _change(data: pd.DataFrame, label: str) -> float:
     return float(data[data.label == label].sort_values("step").change.iloc[-1])
+
+
+def _direction(data: pd.DataFrame, label: str, names: tuple[str, str]) -> str:
+    """The name of the direction in which a label's distance changes, with the change: 'largest increase (+0.50)'.
+
+    names: the names of an increase and of a decrease.
+    """
+    change = _change(data, label)
+    return f"{names[change < 0]} ({change:+.2f})"
 
 
 def _lines(data: pd.DataFrame, labels: list[str], chosen: dict[str, str], marks: list[str], several: bool) -> ChartType:
@@ -203,19 +215,21 @@ def _lines(data: pd.DataFrame, labels: list[str], chosen: dict[str, str], marks:
         scale=alt.Scale(zero=False),
         axis=alt.Axis(tickCount=6),
     )
-    dash = alt.StrokeDash("group:N", scale=alt.Scale(domain=list(GROUPS), range=[[1, 0], [5, 3], [1, 0]]), legend=None)
+    dash = alt.StrokeDash(
+        "change_group:N", scale=alt.Scale(domain=list(GROUPS), range=[[1, 0], [5, 3], [1, 0]]), legend=None
+    )
     tooltip = [
         alt.Tooltip("label:N"),
         alt.Tooltip("step:Q", title="training step", format=",d"),
         alt.Tooltip("distance:Q", format=".3f"),
-        alt.Tooltip("relative:Q", title="distance / RMS radius", format=".3f"),
-        alt.Tooltip("change:Q", title="change since first step", format="+.3f"),
-        alt.Tooltip("nearest:N", title="nearest label"),
+        alt.Tooltip("distance_in_rms_radii:Q", title="distance in RMS radii", format=".3f"),
+        alt.Tooltip("change:Q", title="change since the first step", format="+.3f"),
+        alt.Tooltip("nearest_label:N", title="nearest other label"),
     ]
     if data.p.notna().any():
-        tooltip.append(alt.Tooltip("p:Q", title="p of total change (Holm)", format=".4f"))
-    if (data.few != "").any():
-        tooltip.append(alt.Tooltip("few:N", title="few points"))
+        tooltip.append(alt.Tooltip("p:Q", title="p of the total change (Holm-corrected)", format=".4f"))
+    if (data.few_points != "").any():
+        tooltip.append(alt.Tooltip("few_points:N", title="few points"))
     lines = base.mark_line(strokeWidth=2).encode(y=y, strokeDash=dash)
     dots = base.mark_point(size=36, filled=True, opacity=1).encode(y=y, tooltip=tooltip)
     parts = [lines, dots]

@@ -30,9 +30,10 @@ def halves_and_test(results: Results) -> Figure | None:
     test = results.test_split
     below = int((data.similarity < data.halves).sum())
     return Figure(
-        title=f"Similarity of two random halves of train, and of train and {test}",
-        caption=f"{len(data)} spaces (encoder, task, layer, seed). Rings: before fine-tuning; dots: after. On the "
-        f"dashed line, train is as similar to {test} as its halves are to each other.",
+        title=f"Train–{test} similarity against the similarity of two halves of train",
+        caption=f"{len(data)} spaces, one for each measured encoder, task, layer and seed, before fine-tuning (rings) "
+        f"and after (dots). On the dashed line, train is as similar to {test} as its halves are to each other; below "
+        "it, train is less similar.",
         alt=f"Scatter plot of {len(data)} spaces; in {below} of them train is less similar to {test} than its halves "
         "are to each other.",
         encoder="",

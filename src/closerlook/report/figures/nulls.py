@@ -23,7 +23,8 @@ BAND = 2.0
 """Half the width of the band for shuffled labels, in standard deviations."""
 
 TRAIN_TEST = "train and test"
-TITLES = {TRAIN_TEST: TRAIN_TEST} | {other: f"compared with {title}" for other, title in COMPARED_WITH.items()}
+COMPARISONS = (TRAIN_TEST, *COMPARED_WITH)
+"""The values of column comparison: one panel of the figure each, in this order."""
 
 
 class Row(TypedDict):
@@ -52,25 +53,32 @@ def similarity_and_null(results: Results, encoder: str) -> Figure | None:
     data = null_data(results, encoder)
     if data.null_mean.isna().all():
         return None
-    comparisons = [comparison for comparison in TITLES if (data.comparison == comparison).any()]
+    comparisons = [comparison for comparison in COMPARISONS if (data.comparison == comparison).any()]
     tasks = list(dict.fromkeys(data.task))
     low = max(-1.0, min(-0.5, float(data[["value", "low", "null_low"]].min().min())))
-    panels = [_panel(data, comparison, tasks, low) for comparison in comparisons]
+    titles = {comparison: _panel_title(comparison, results.test_split) for comparison in comparisons}
+    panels = [_panel(data, comparison, title, tasks, low) for comparison, title in titles.items()]
     above = int((data.value > data.null_high).sum())
     known = int(data.null_mean.notna().sum())
     return Figure(
         title=f"Similarity with true and shuffled labels: {shorten(encoder)}",
         caption=f"Last layer, {count_of(len(tasks), 'task')}. Rings: before fine-tuning; dots: after. Grey: similarity "
         f"with shuffled labels, mean ± {BAND:g} standard deviations. Lines: 95% bootstrap interval over labels, or "
-        "standard deviation if several spaces were compared.",
-        alt=f"Dot plots of {', '.join(TITLES[comparison] for comparison in comparisons)}, by task: {above} of {known} "
-        "similarities are above the band for shuffled labels.",
+        "± one standard deviation if several spaces were compared.",
+        alt=f"Dot plots of the similarity by task: {'; '.join(titles.values())}. {above} of {known} similarities are "
+        "above the band for shuffled labels.",
         encoder=encoder,
         task="",
         data=data,
         chart=panels[0] if len(panels) == 1 else alt.concat(*panels, columns=3, spacing=28),
         layout=Layout(axis=axis_width(tasks), least=290, most=510),
     )
+
+
+def _panel_title(comparison: str, test_split: str) -> str:
+    """Which two spaces a panel compares: 'train vs. test', 'train vs. random weights' …"""
+    short = {TRAIN_TEST: test_split, "original": "pretrained"}
+    return f"train vs. {short.get(comparison) or COMPARED_WITH[comparison]}"
 
 
 def null_data(results: Results, encoder: str) -> pd.DataFrame:
@@ -92,7 +100,7 @@ def null_data(results: Results, encoder: str) -> pd.DataFrame:
                     rows.append(row)
     numbers = dict.fromkeys(COLUMNS[3:], "float64")
     data = pd.DataFrame(rows, columns=COLUMNS).astype(numbers)
-    order = {comparison: at for at, comparison in enumerate(TITLES)}
+    order = {comparison: at for at, comparison in enumerate(COMPARISONS)}
     return compact(
         data.sort_values("comparison", key=lambda column: column.map(order), kind="stable", ignore_index=True)
     )
@@ -130,7 +138,7 @@ def _row(place: tuple[str, str, str], value: Measurement, null: Measurement | No
     )
 
 
-def _panel(data: pd.DataFrame, comparison: str, tasks: list[str], low: float) -> ChartType:
+def _panel(data: pd.DataFrame, comparison: str, title: str, tasks: list[str], low: float) -> ChartType:
     import altair as alt
 
     scale = alt.Scale(domain=[low, 1], clamp=True, nice=False)
@@ -156,5 +164,5 @@ def _panel(data: pd.DataFrame, comparison: str, tasks: list[str], low: float) ->
     dots = base.mark_point(strokeWidth=2, opacity=1, size=70).encode(
         x=x, stroke=alt.Stroke("state:N", scale=colours, legend=legend), fill=fill, tooltip=tooltip, **place
     )
-    title = alt.Title(TITLES[comparison], fontSize=12)
-    return alt.layer(band, whisker, dots).properties(width=PANEL, height=max(2, len(tasks)) * ROW, title=title)
+    heading = alt.Title(title, fontSize=12)
+    return alt.layer(band, whisker, dots).properties(width=PANEL, height=max(2, len(tasks)) * ROW, title=heading)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from closerlook.report.figures.figure import Figure, Layout, Toggle
-from closerlook.report.figures.style import GREY, OKABE_ITO, PANEL, SHOWN, charted, compact, shorten, shown_labels
+from closerlook.report.figures.style import GREY, OKABE_ITO, PANEL, charted, compact, is_shown, shorten, shown_labels
 from closerlook.report.figures.subjects import for_each_encoder
 from closerlook.report.shape import POINT_SIMILARITIES
 from closerlook.report.tables import count_of
@@ -27,7 +27,7 @@ def similarity_by_layer(results: Results, encoder: str) -> Figure | None:
     data = similarity_data(results, encoder)
     if data.empty:
         return None
-    tasks = [task for task in results.tasks if task in set(data.label)]
+    tasks = [task for task in results.tasks if task in set(data.task)]
     colours = {task: OKABE_ITO[at] if at < len(OKABE_ITO) else GREY for at, task in enumerate(tasks)}
     measures = [measure for measure in POINT_SIMILARITIES if (data.measure == measure).any()]
     last = data[data.layer == data.layer.max()]
@@ -40,13 +40,13 @@ def similarity_by_layer(results: Results, encoder: str) -> Figure | None:
     layers = sorted(int(layer) for layer in data.layer.unique())
     panels = [_panel(measure, colours, layers, min(0.0, float(data.value.min()))) for measure in measures]
     return Figure(
-        title=f"Representation similarity to the pretrained encoder, point by point: {shorten(encoder)}",
+        title=f"Point similarity to the pretrained encoder{_by_layer(layers)}: {shorten(encoder)}",
         caption="Similarity of the vectors of the train examples after fine-tuning to their vectors in the pretrained "
         "encoder"
-        + (f"; mean of {seeds} seeds, bars: lowest to highest" if seeds > 1 else "")
+        + (f", mean of {seeds} seeds; vertical bars: range over seeds" if seeds > 1 else "")
         + ". Each measure is 1 if one space is a rotated and scaled copy of the other.",
-        alt=f"Line charts over {count_of(len(layers), 'layer')}, {count_of(len(tasks), 'task')}. At the last layer: "
-        f"{at_last_layer}.",
+        alt=f"{'Line charts' if len(layers) > 1 else 'Dot plots'} of {count_of(len(layers), 'layer')} and "
+        f"{count_of(len(tasks), 'task')}. At the last layer: {at_last_layer}.",
         encoder=encoder,
         task="",
         data=data,
@@ -56,22 +56,27 @@ def similarity_by_layer(results: Results, encoder: str) -> Figure | None:
     )
 
 
+def _by_layer(layers: list[int]) -> str:
+    """The part of the title that says which layers the figure shows."""
+    return ", by layer" if len(layers) > 1 else f" at layer {layers[0]}"
+
+
 def similarity_data(results: Results, encoder: str) -> pd.DataFrame:
-    """One row for each measure, task (column label) and layer: value (mean over seeds), low, high, number of seeds."""
+    """One row for each measure, task and layer: value (mean over seeds), low, high, number of seeds."""
     import pandas as pd
 
     parts = []
     for measure in POINT_SIMILARITIES:
         rows = results.of(f"{measure}_original")
         rows = rows[(rows.encoder == encoder) & (rows.tuned_on == rows.task) & rows["is_final"] & rows.value.notna()]
-        parts.append(rows.assign(measure=measure, label=rows.task))
-    groups = pd.concat(parts).groupby(["measure", "label", "layer"], sort=False)
+        parts.append(rows.assign(measure=measure))
+    groups = pd.concat(parts).groupby(["measure", "task", "layer"], sort=False)
     data = groups.agg(
         value=("value", "mean"), low=("value", "min"), high=("value", "max"), seeds=("seed", "nunique")
     ).reset_index()
     order = {name: at for at, name in enumerate([*POINT_SIMILARITIES, *results.tasks])}
     data = data.sort_values(
-        ["measure", "label", "layer"],
+        ["measure", "task", "layer"],
         key=lambda column: column if column.name == "layer" else column.map(order),
         ignore_index=True,
     )
@@ -87,19 +92,19 @@ def _panel(measure: str, colours: dict[str, str], layers: list[int], low: float)
     base = (
         charted()
         .transform_filter(f"datum.measure == '{measure}'")
-        .transform_filter(SHOWN)
+        .transform_filter(is_shown("task"))
         .encode(
             x=alt.X(
                 "layer:Q",
                 axis=alt.Axis(values=ticks, format="d", grid=False, title="layer"),
                 scale=alt.Scale(domain=[layers[0], max(layers[-1], layers[0] + 1)], nice=False, padding=8),
             ),
-            color=alt.Color("label:N", scale=scale, sort=None, legend=legend),
+            color=alt.Color("task:N", scale=scale, sort=None, legend=legend),
         )
     )
     y = alt.Y("value:Q", title=None, scale=alt.Scale(domain=[low, 1], nice=False), axis=alt.Axis(tickCount=5))
     tooltip = [
-        alt.Tooltip("label:N", title="task"),
+        alt.Tooltip("task:N"),
         alt.Tooltip("layer:Q", format="d"),
         *(alt.Tooltip(f"{name}:Q", format=".3f") for name in ("value", "low", "high")),
     ]

@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from closerlook.report.figures.figure import Figure, Toggle
-from closerlook.report.figures.style import HEIGHT, SHOWN, WIDTH, charted, compact, shorten, step_axis
+from closerlook.report.figures.style import (
+    HEIGHT,
+    WIDTH,
+    charted,
+    compact,
+    is_shown,
+    shorten,
+    step_axis,
+    step_scale_text,
+)
 from closerlook.report.figures.subjects import for_each_fine_tuning
 from closerlook.study.readings import Results, Run
 
@@ -35,9 +44,9 @@ def similarity_to_pretrained(results: Results, runs: list[Run]) -> Figure | None
     last = data[data.step == steps[-1]].set_index("layer").similarity
     colours = dict(zip(layers, layer_colours(len(layers)), strict=True))
     ends = ", ".join(f"{last[layer]:.2f} at layer {layer}" for layer in layers if layer in last.index)
-    seeds = (
-        f", mean of {len(runs)} seeds (band: lowest to highest)" if len(runs) > 1 else ", band: 95% bootstrap interval"
-    )
+    seeds = f", mean of {len(runs)} seeds" if len(runs) > 1 else ""
+    bands = "all layers" if len(layers) <= BANDS else "the last layer only"
+    band = f"Band ({bands}): {'range over seeds' if len(runs) > 1 else '95% bootstrap interval over labels'}."
     snapshots = data.groupby("layer").step.nunique()
     sparse = (
         " Some layers were measured only before and after fine-tuning." if snapshots.max() > snapshots.min() else ""
@@ -45,7 +54,8 @@ def similarity_to_pretrained(results: Results, runs: list[Run]) -> Figure | None
     return Figure(
         title=f"Similarity to the pretrained encoder: {shorten(run.encoder)} on {shorten(run.task)}",
         caption=f"Spatial similarity of each layer to the same layer of the pretrained encoder, on train, "
-        f"{int(data.n.max())} labels{seeds}. Before fine-tuning it is 1 by definition.{sparse}",
+        f"{int(data.n.max())} labels{seeds}; before fine-tuning it is 1 by definition. {band}{sparse} "
+        f"{step_scale_text(steps)}".rstrip(),
         alt=f"Line chart over {steps[-1]:,} training steps, {len(layers)} layers. At the end: {ends}.",
         encoder=run.encoder,
         task=run.task,
@@ -73,16 +83,14 @@ def _rgb(colour: str) -> tuple[int, int, int]:
 
 
 def similarity_data(results: Results, runs: Sequence[Run]) -> pd.DataFrame:
-    """One row for each layer and step: similarity (mean over seeds), low, high, p, n, label (the layer as text)."""
+    """One row for each layer and step: similarity (mean over seeds), low, high, p, n."""
     rows, p = (_of_runs(results.of(name), runs) for name in ("similarity_original", "similarity_p_value_original"))
     several = len(runs) > 1
     groups = rows.groupby(["layer", "step"], sort=True)
     low, high = (("value", "min"), ("value", "max")) if several else (("ci_low", "first"), ("ci_high", "first"))
     data = groups.agg(similarity=("value", "mean"), low=low, high=high, n=("n", "max"))
     data["p"] = p.groupby(["layer", "step"]).value.max()
-    data = data.reset_index()
-    data["label"] = data.layer.astype(str)
-    return compact(data)
+    return compact(data.reset_index())
 
 
 def _of_runs(rows: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
@@ -95,15 +103,15 @@ def _chart(data: pd.DataFrame, colours: dict[int, str], steps: list[int]) -> Cha
     import altair as alt
 
     layers = list(colours)
-    scale = alt.Scale(domain=[str(layer) for layer in layers], range=list(colours.values()))
+    scale = alt.Scale(domain=layers, range=list(colours.values()))
     low = min(0.0, float(data.similarity.min()))
     base = (
         charted()
-        .transform_filter(SHOWN)
+        .transform_filter(is_shown("layer"))
         .encode(
             x=step_axis(steps),
             color=alt.Color(
-                "label:N",
+                "layer:N",
                 scale=scale,
                 sort=None,
                 legend=alt.Legend(title="layer", symbolType="stroke", symbolOpacity=1),
@@ -117,12 +125,12 @@ def _chart(data: pd.DataFrame, colours: dict[int, str], steps: list[int]) -> Cha
         axis=alt.Axis(tickCount=6),
     )
     tooltip = [
-        alt.Tooltip("label:N", title="layer"),
+        alt.Tooltip("layer:N"),
         alt.Tooltip("step:Q", title="training step", format=",d"),
         alt.Tooltip("similarity:Q", format=".3f"),
         alt.Tooltip("low:Q", format=".3f"),
         alt.Tooltip("high:Q", format=".3f"),
-        alt.Tooltip("p:Q", title="p (permutations)", format=".4f"),
+        alt.Tooltip("p:Q", title="p (permutation test)", format=".4f"),
     ]
     wide = base if len(layers) <= BANDS else base.transform_filter(f"datum.layer == {layers[-1]}")
     band = wide.mark_area(opacity=0.13).encode(

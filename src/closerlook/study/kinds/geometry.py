@@ -287,7 +287,7 @@ def _cluster_rows(space: Space, clustering: Clustering) -> list[Row]:
     clusters = np.bincount(codes, minlength=n_labels)
     points = np.bincount(codes[clustering.assignments], minlength=n_labels)
     shares = largest_cluster_shares(clustering)
-    few = few_points(clustering.labels, points, space.d)
+    few = few_points(clustering.labels, points)
     return [
         row("n_points", space.n),
         row("n_dimensions", space.d),
