@@ -116,8 +116,8 @@ def test_a_plan_comes_back_from_what_it_writes(tasks: Path) -> None:
         ({"tuning": {"seed": 3}}, "tuning.seed is unknown"),
         ({"encoders": []}, "encoders is empty; expected one or more"),
         ({"tasks": {"a": 1}}, "tasks: expected a valid list ({'a': 1} arrived)"),
-        ({"tasks": ["a", "a"]}, "task 'a' is there twice"),
-        ({"seeds": [0, 0]}, "seed 0 is there twice"),
+        ({"tasks": ["a", "a"]}, "task 'a' is listed twice"),
+        ({"seeds": [0, 0]}, "seed 0 is listed twice"),
         ({"seeds": [-1]}, "seeds.0: expected greater than or equal to 0 (-1 arrived)"),
         ({"seeds": [True]}, "seeds.0: expected a valid integer (True arrived)"),
         ({"snapshots": "sometimes"}, "snapshots: snapshots 'sometimes' requested; expected log, epoch"),
@@ -129,7 +129,7 @@ def test_a_plan_comes_back_from_what_it_writes(tasks: Path) -> None:
         ({"classifier": {"sizes": [[0]]}}, "classifier.sizes: invalid sizes [[0]]"),
         ({"classifier": {"sizes": "large"}}, "classifier.sizes: invalid sizes 'large'"),
         ({"splits": ["test"]}, "splits ['test'] lacks train"),
-        ({"splits": "train"}, "the classifier needs a split besides train"),
+        ({"splits": "train"}, "the classifier needs a split other than train"),
         ({"device": "gpu"}, "device: expected auto, cpu, mps, cuda or cuda:N ('gpu' arrived)"),
         ({"cross": [{"tuned": "toy-question", "probed": "toy-pos"}]}, "cross names task 'toy-pos', which is not among"),
         ({"cross": [{"tuned": "toy-question", "probed": "toy-question"}]}, "cross pairs 'toy-question' with itself"),
@@ -154,7 +154,7 @@ def test_problems_between_entries_are_counted_one_by_one() -> None:
     pair = {"tuned": "toy-question", "probed": "x"}
     told = refusal(tasks=["toy-question", "a", "a"], cross=[pair, pair], splits=["test"])
     assert told.startswith("plan has 5 problems: ")
-    assert "the cross pair toy-question → x is there twice" in told
+    assert "the cross pair toy-question → x is listed twice" in told
 
 
 KEYS = st.sampled_from([*Plan.model_fields, "encoder", ""])
@@ -184,8 +184,8 @@ def test_whatever_stands_in_a_plan_it_is_taken_or_refused_in_one_line(values: di
     ("content", "message"),
     [
         (b"encoders: [", "is not YAML: while parsing"),
-        (b"just words", "holds str; expected entries such as encoders and tasks"),
-        (b"", "holds NoneType"),
+        (b"just words", "contains str; expected entries such as encoders and tasks"),
+        (b"", "contains NoneType"),
         (b"\xff\xfe\x00", "is not UTF-8 text; expected YAML"),
     ],
 )

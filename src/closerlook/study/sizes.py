@@ -53,7 +53,7 @@ class SpaceSize:
 def space_size(study: ResolvedPlan, cell: Cell) -> SpaceSize:
     """The size of the space that a cell measures."""
     (task,) = (study.tasks[name] for name in cell.resources["task"])
-    _, info = study.found(cell.resources["encoder"])
+    _, info = study.source_and_info(cell.resources["encoder"])
     return SpaceSize(
         len(task.split(cell.resources["split"])), info.width * VECTORS_PER_EXAMPLE[task.unit], len(task.labels)
     )

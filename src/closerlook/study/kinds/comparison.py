@@ -148,7 +148,11 @@ MEASURES = (
 
 
 class Compare(PlanPart):
-    """Which spaces are compared: train with test, snapshots with the start, two seeds, two encoders."""
+    """Which spaces are compared.
+
+    train_test: train with each test split. original: each snapshot with the encoder before fine-tuning. seeds: encoders
+    that were fine-tuned with different seeds. encoders: different pretrained encoders.
+    """
 
     train_test: bool = True
     original: bool = True
@@ -181,7 +185,7 @@ KIND = Kind(
 
 
 def compare_spaces(a: Payload, b: Payload, *, permutations: int, resamples: int) -> list[Row]:
-    """The rows of two spaces: their similarity, and how the minimum distance of each label changed from a to b."""
+    """The rows that compare two spaces: similarity, and the change of each label's minimum distance from a to b."""
     before, after = _minimum_distances(a), _minimum_distances(b)
     shared = [label for label in before if label in after]
     if len(shared) < FEWEST_LABELS:

@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 
 from pydantic import Field, ValidationInfo, create_model, field_validator
 
-from closerlook.study.cells import Cell, ResolvedPlan, common_resources, layers_of, opened_as, task_name
+from closerlook.study.cells import Cell, ResolvedPlan, common_resources, layers_of, task_hashes, task_name
 from closerlook.study.entries import PlanPart, as_value_error
 from closerlook.study.inputs import encoder_path, load_tasks
 from closerlook.study.kinds.kind import EARLY, CellResult, Kind
@@ -90,7 +90,7 @@ def tune_cell(study: ResolvedPlan, encoder: str, task: str, seed: int) -> Cell:
     resources = common_resources(study) | {
         "encoder": encoder,
         "task": task,
-        "probe": opened_as(study, plan.probed(task)),
+        "probe": task_hashes(study, plan.probed(task)),
         "settings": settings.to_dict(),
     }
     return KIND.cell(content, resources, (), f"{source.name} on {task_name(study, task)}, seed {seed}")
