@@ -1,4 +1,4 @@
-"""Settings, jobs and results of probe networks. This module does not import torch."""
+"""Settings, jobs and results of probe networks; this module does not import torch."""
 
 from __future__ import annotations
 

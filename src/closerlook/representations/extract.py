@@ -99,7 +99,7 @@ def extract(
     trust_remote_code: bool = False,
     progress: Progress | None = None,
 ) -> tuple[Space, ...]:
-    """Return one space (labelled vectors) for each task, split and layer; spaces in the store are not computed again.
+    """One space (labelled vectors) for each task, split and layer; spaces in the store are not computed again.
 
     The spaces are sorted by task, then by split (train, dev, test, others by name), then by layer. If the call is
     interrupted, the next call with the same arguments continues where it stopped.

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 def _check_measure(value: str) -> str:
     if value not in REQUESTS:
         expected = f"{', '.join(map(repr, REQUESTS[:-1]))} or {REQUESTS[-1]!r}"
-        raise ValueError(f"expected {expected} ({value!r} arrived)")
+        raise ValueError(f"expected {expected} (got {value!r})")
     return value
 
 
@@ -231,13 +231,13 @@ def _problems(error: Any) -> list[str]:
         near = get_close_matches(str(error["loc"][-1]), _entries(error["loc"][:-1]), n=1)
         return [f"{where} is unknown" + (f"; did you mean {near[0]}?" if near else "")]
     if where == "device":
-        return [f"device: expected auto, cpu, mps, cuda or cuda:N ({error['input']!r} arrived)"]
+        return [f"device: expected auto, cpu, mps, cuda or cuda:N (got {error['input']!r})"]
     if error["type"] == "missing":
         return [f"{where} is missing"]
     if error["type"] == "too_short":
         return [f"{where} is empty; expected one or more{' (--encoder)' if where == 'encoders' else ''}"]
     message = str(error["msg"]).replace("Input should be", "expected")
-    return [f"{where}: {message[:1].lower()}{message[1:]} ({error['input']!r} arrived)"]
+    return [f"{where}: {message[:1].lower()}{message[1:]} (got {error['input']!r})"]
 
 
 def _entries(where: Sequence[Any]) -> list[str]:

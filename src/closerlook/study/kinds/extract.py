@@ -13,14 +13,14 @@ from closerlook.study.sizes import BASE_BYTES, FLOPS, Estimate, layer_parameters
 def extract_cell(study: ResolvedPlan, encoder: str) -> Cell:
     """The cell that extracts the spaces of an encoder; for random weights, only the spaces that are compared."""
     plan, (source, info) = study.plan, study.source_and_info(encoder)
-    whole = encoder in study.encoders
+    is_in_plan = encoder in study.encoders
     content = {
         "weights": source.fingerprint,
         "dtype": resolved_dtype(study, source),
         "window": info.window,
         "tasks": [task.content_hash for task in study.tasks.values()],
-        "splits": plan.splits if whole else ["train"],
-        "layers": layers_of(plan, source, info, ends=True) if whole else [info.layers],
+        "splits": plan.splits if is_in_plan else ["train"],
+        "layers": layers_of(plan, source, info, ends=True) if is_in_plan else [info.layers],
         "pool": plan.pool,
     }
     resources = common_resources(study) | {"encoder": encoder, "tasks": task_hashes(study, study.tasks)}
