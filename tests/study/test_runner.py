@@ -91,7 +91,7 @@ def test_a_result_that_is_damaged_is_named(single: CompletedStudy, copied: Copie
     out = copied()
     path = result_path(out, some(single, "geometry")[0].key)
     path.write_bytes(b"{]}")
-    with pytest.raises(WorkError, match="is damaged; delete it, and the same command computes it again"):
+    with pytest.raises(WorkError, match="is damaged; delete it, and run the same command again"):
         run_study(small_plan(tasks), out, engine="here")
 
 

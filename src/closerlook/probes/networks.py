@@ -220,8 +220,8 @@ class Best:
 
         places: the networks' positions in the batch. scores: their held-out accuracy and loss. current: their weights.
         turn: the number of the round. by: the score that decides which round is the best.
-        Round 0 (the initial weights) is replaced by the first round with a finite loss, even if its scores are better:
-        with few held-out rows it would often win by accident.
+        Round 0 (the initial weights) is replaced by the first round with a finite loss, even if round 0 has better
+        scores: with few held-out rows it would often win by accident.
         """
         accuracy, loss = scores
         if turn == 1:
