@@ -44,8 +44,8 @@ def run_study(
 
     plan: a Plan, its entries, a YAML file, or a preset (default, paper, paper-small). store: the folder for vectors; by
     default in `out`. engine: 'here' (this process), 'processes' or 'dask'; by default processes, or here for a single
-    worker. workers: the number of processes; by default one for each core. scheduler: the address of the Dask scheduler. watch: called with the state
-    of the study after every change.
+    worker. workers: the number of processes; by default one for each core. scheduler: the address of the Dask
+    scheduler. watch: called with the state of the study after every change.
     """
     choose_engine(engine, workers, scheduler)
     resolved = resolve_study(plan, out, store)
