@@ -118,7 +118,7 @@ def test_an_adapter_on_an_adapter_is_refused(family: Folder, tmp_path: Path) -> 
 def test_a_folder_with_a_model_and_an_adapter_is_refused(family: Folder, tmp_path: Path) -> None:
     folder = adapter(family("bert"), tmp_path / "lora", head=False)
     shutil.copy(family("bert") / "config.json", folder)
-    with pytest.raises(InputError, match="holds both a model and an adapter"):
+    with pytest.raises(InputError, match="contains both a model and an adapter"):
         resolve(str(folder))
 
 

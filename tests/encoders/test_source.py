@@ -86,7 +86,7 @@ def test_hub_id_and_revision_are_read_from_the_hub_cache(family: Folder, tmp_pat
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
-        ("config.json", "[1]", "config.json holds a list; expected a JSON object"),
+        ("config.json", "[1]", "config.json contains a list; expected a JSON object"),
         (
             "config.json",
             '{"model_type": "bert", "num_hidden_layers": "many"}',

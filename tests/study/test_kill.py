@@ -163,7 +163,7 @@ def test_a_limit_on_the_size_of_files_is_one_line_and_the_next_call_goes_on(
     assert run.wait() == 1
     line = last_line(run)
     assert "File too large" in line
-    assert line.endswith("make room, and run the same command again: it goes on where it stopped")
+    assert line.endswith("free disk space, and run the same command again: it goes on where it stopped")
     assert not (out / "failed").exists()
     finish(plan, out, "--workers", "2")
     same(out, single)

@@ -115,26 +115,26 @@ def test_a_plan_comes_back_from_what_it_writes(tasks: Path) -> None:
         ),
         ({"tuning": {"seed": 3}}, "tuning.seed is unknown"),
         ({"encoders": []}, "encoders is empty; expected one or more"),
-        ({"tasks": {"a": 1}}, "tasks: expected a valid list ({'a': 1} arrived)"),
-        ({"tasks": ["a", "a"]}, "task 'a' is there twice"),
-        ({"seeds": [0, 0]}, "seed 0 is there twice"),
-        ({"seeds": [-1]}, "seeds.0: expected greater than or equal to 0 (-1 arrived)"),
-        ({"seeds": [True]}, "seeds.0: expected a valid integer (True arrived)"),
+        ({"tasks": {"a": 1}}, "tasks: expected a valid list (got {'a': 1})"),
+        ({"tasks": ["a", "a"]}, "task 'a' is listed twice"),
+        ({"seeds": [0, 0]}, "seed 0 is listed twice"),
+        ({"seeds": [-1]}, "seeds.0: expected greater than or equal to 0 (got -1)"),
+        ({"seeds": [True]}, "seeds.0: expected a valid integer (got True)"),
         ({"snapshots": "sometimes"}, "snapshots: snapshots 'sometimes' requested; expected log, epoch"),
         ({"snapshots": {"every": 0}}, "snapshots: snapshots 'every: 0' requested"),
-        ({"layers": 1.5}, "layers: expected all, last, or numbers such as 2, [0, 2] or '0,2-4' (1.5 arrived)"),
+        ({"layers": 1.5}, "layers: expected all, last, or numbers such as 2, [0, 2] or '0,2-4' (got 1.5)"),
         ({"layers": True}, "layers: expected all, last, or numbers"),
         ({"layers": [0, "1"]}, "layers: expected all, last, or numbers"),
         ({"measures": ["depth"]}, "measures.0: expected 'classifier', 'clusters'"),
         ({"classifier": {"sizes": [[0]]}}, "classifier.sizes: invalid sizes [[0]]"),
         ({"classifier": {"sizes": "large"}}, "classifier.sizes: invalid sizes 'large'"),
         ({"splits": ["test"]}, "splits ['test'] lacks train"),
-        ({"splits": "train"}, "the classifier needs a split besides train"),
-        ({"device": "gpu"}, "device: expected auto, cpu, mps, cuda or cuda:N ('gpu' arrived)"),
+        ({"splits": "train"}, "the classifier needs a split other than train"),
+        ({"device": "gpu"}, "device: expected auto, cpu, mps, cuda or cuda:N (got 'gpu')"),
         ({"cross": [{"tuned": "toy-question", "probed": "toy-pos"}]}, "cross names task 'toy-pos', which is not among"),
         ({"cross": [{"tuned": "toy-question", "probed": "toy-question"}]}, "cross pairs 'toy-question' with itself"),
-        ({"geometry": {"tau": 0}}, "geometry.tau: expected greater than 0 (0 arrived)"),
-        ({"uncertainty": {"resamples": 2}}, "uncertainty.resamples: expected greater than or equal to 4 (2 arrived)"),
+        ({"geometry": {"tau": 0}}, "geometry.tau: expected greater than 0 (got 0)"),
+        ({"uncertainty": {"resamples": 2}}, "uncertainty.resamples: expected greater than or equal to 4 (got 2)"),
         ({"measures": ["uncertainty", "clusters"]}, "uncertainty gives intervals of distances and similarity, but"),
         ({"tuning": None, "cross": "all"}, "cross needs fine-tuning, but tuning is null"),
     ],
@@ -154,7 +154,7 @@ def test_problems_between_entries_are_counted_one_by_one() -> None:
     pair = {"tuned": "toy-question", "probed": "x"}
     told = refusal(tasks=["toy-question", "a", "a"], cross=[pair, pair], splits=["test"])
     assert told.startswith("plan has 5 problems: ")
-    assert "the cross pair toy-question → x is there twice" in told
+    assert "the cross pair toy-question → x is listed twice" in told
 
 
 KEYS = st.sampled_from([*Plan.model_fields, "encoder", ""])
@@ -184,8 +184,8 @@ def test_whatever_stands_in_a_plan_it_is_taken_or_refused_in_one_line(values: di
     ("content", "message"),
     [
         (b"encoders: [", "is not YAML: while parsing"),
-        (b"just words", "holds str; expected entries such as encoders and tasks"),
-        (b"", "holds NoneType"),
+        (b"just words", "contains str; expected entries such as encoders and tasks"),
+        (b"", "contains NoneType"),
         (b"\xff\xfe\x00", "is not UTF-8 text; expected YAML"),
     ],
 )

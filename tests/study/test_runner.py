@@ -91,7 +91,7 @@ def test_a_result_that_is_damaged_is_named(single: CompletedStudy, copied: Copie
     out = copied()
     path = result_path(out, some(single, "geometry")[0].key)
     path.write_bytes(b"{]}")
-    with pytest.raises(WorkError, match="is damaged; delete it, and the same command computes it again"):
+    with pytest.raises(WorkError, match="is damaged; delete it, and run the same command again"):
         run_study(small_plan(tasks), out, engine="here")
 
 
@@ -294,7 +294,7 @@ def test_a_full_disk_stops_the_study_and_other_errors_do_not(
 ) -> None:
     Broken(monkeypatch, error)
     if isinstance(error, OSError):
-        with pytest.raises(WorkError, match="No space left on device; make room, and run the same command again"):
+        with pytest.raises(WorkError, match="No space left on device; free disk space, and run the same command again"):
             run_study(small_plan(tasks, tuning=None), tmp_path / "out", engine="here")
         assert not (tmp_path / "out" / "failed").exists()
     else:

@@ -111,7 +111,7 @@ def test_a_scheduler_that_goes_away_is_told_in_one_line(tasks: Path, tmp_path: P
             return future
 
     out = tmp_path / "out"
-    with study_lock(out), pytest.raises(WorkError, match="the scheduler is gone with all it was at"):
+    with study_lock(out), pytest.raises(WorkError, match="the scheduler stopped and lost its running cells"):
         work_through(opened(small_plan(tasks), out), out, Cancelling())
 
 
@@ -276,9 +276,9 @@ kept: list[bytes] = []
     [
         (("threads", None, None), "engine 'threads' is unknown; expected here, processes or dask"),
         (("dask", None, None), "engine dask needs --scheduler ADDRESS"),
-        (("dask", 2, "tcp://h:1"), "--workers given with engine dask; the cluster has its own"),
-        (("here", 2, None), "engine here works on one cell at a time; 2 workers need engine processes"),
-        (("processes", None, "tcp://h:1"), "--scheduler given with engine processes; it belongs to dask"),
+        (("dask", 2, "tcp://h:1"), "--workers given with engine dask; the cluster determines the number of workers"),
+        (("here", 2, None), "engine here runs one cell at a time; 2 workers need engine processes"),
+        (("processes", None, "tcp://h:1"), "--scheduler given with engine processes; only engine dask has a scheduler"),
     ],
 )
 def test_engines_that_cannot_be_are_refused(given: tuple[Any, Any, Any], message: str) -> None:

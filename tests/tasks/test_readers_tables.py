@@ -238,12 +238,12 @@ def test_texts_without_a_label_are_counted(tmp_path: Path, caplog: pytest.LogCap
         (
             [{"words": ["a"], "tags": [{"token": 0, "label": "x"}, "y"]}],
             {},
-            "line 1: invalid target 'y'; expected a token target, as the first of this record",
+            "line 1: invalid target 'y'; expected a token target, like the first target of this record",
         ),
         (
             [{"words": ["a"], "tags": [{"token": 0, "label": "x"}, {"head": 0, "dependent": 0, "label": "x"}]}],
             {},
-            "line 1: invalid target {.*}; expected a token target, as the first of this record",
+            "line 1: invalid target {.*}; expected a token target, like the first target of this record",
         ),
         (
             [{"words": ["a"], "tags": ["x"]}, {"words": ["a"], "tags": [{"start": 0, "stop": 1, "label": "x"}]}],

@@ -30,7 +30,7 @@ BATCH_TOKENS = {"cpu": 2048, "mps": 8192, "cuda": 32768}
 """The number of padded tokens in a batch: small batches stay in a CPU's cache, a GPU needs large ones."""
 
 INCIDENTAL = {"_name_or_path", "architectures", "transformers_version"}
-"""Entries of a configuration that do not change vectors: where it was read, and what saved it."""
+"""Entries of a configuration that do not affect vectors, such as the path it was read from."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class Encoder:
     """A loaded encoder. `Encoder.load` loads one by name; `Encoder.wrap` takes a model that is in memory already.
 
     loaded_fingerprint: the fingerprint of the files that it was loaded from, and the digest of its weights then.
-    alignments: if given, `align` keeps its results there, for texts that are read again after the weights have changed.
+    alignments: if given, a cache for results of `align`, for texts that are read again after the weights have changed.
     """
 
     name: str
@@ -205,7 +205,7 @@ def examine(name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFas
 
 
 def _check_vocabulary(name: str, model: PreTrainedModel, largest: int) -> None:
-    """Raise an error for a token beyond the embedding table, which would crash torch, on a GPU for good."""
+    """Raise InputError if a token is outside the embedding table; on a GPU, all later calls of torch would fail too."""
     rows = model.get_input_embeddings().num_embeddings
     if largest >= rows:
         raise InputError(

@@ -93,7 +93,7 @@ def window_limit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> 
     limits = [tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None) or UNLIMITED]
     for name, module in model.named_modules():
         if name.endswith("position_embeddings") and isinstance(module, torch.nn.Embedding):
-            offset = 0 if module.padding_idx is None else module.padding_idx + 1  # RoBERTa counts from there
+            offset = 0 if module.padding_idx is None else module.padding_idx + 1  # RoBERTa counts positions from there
             limits.append(module.num_embeddings - offset)
     limit = min(limits)
     return int(limit) if limit < UNLIMITED else USUAL_WINDOW

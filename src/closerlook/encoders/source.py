@@ -1,4 +1,7 @@
-"""Find the files of an encoder and compute their fingerprint; needs no torch, so that reads from the store are fast."""
+"""Find the files of an encoder and compute their fingerprint, a hash of their content.
+
+This module does not import torch, so that spaces in the store can be read quickly.
+"""
 
 from __future__ import annotations
 
@@ -131,7 +134,7 @@ def _adapter_source(
     name: str, folder: Path, revision: str | None, allow_pickle: bool, trust_remote_code: bool
 ) -> Source:
     if (folder / "config.json").is_file():
-        raise InputError(f"encoder {name} holds both a model and an adapter; put the adapter into a folder of its own")
+        raise InputError(f"encoder {name} contains both a model and an adapter; give the adapter its own folder")
     config = read_json(folder / "adapter_config.json")
     base_name = config.get("base_model_name_or_path")
     if not isinstance(base_name, str) or not base_name:
@@ -281,7 +284,7 @@ def read_json(file: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{file} cannot be read as JSON ({error}); expected a Hugging Face configuration") from None
     if not isinstance(value, dict):
-        raise InputError(f"{file} holds a {type(value).__name__}; expected a JSON object")
+        raise InputError(f"{file} contains a {type(value).__name__}; expected a JSON object")
     return value
 
 

@@ -71,8 +71,8 @@ class Selectivity:
 def control_labels(types: Sequence[ArrayLike], y: ArrayLike, seed: int) -> list[NDArray[np.generic]]:
     """A random label for each word type, returned as one array of labels for each list of types.
 
-    types: word types of train, of test, and so on. y: the labels of train; a label is drawn as often as it occurs
-    there. The label of a type depends on the seed and on the set of all types.
+    types: word types of train, of test, and so on. y: the labels of train; labels are drawn with their
+    frequencies there. The label of a type depends on the seed and on the set of all types.
 
     >>> train, test = control_labels([["a", "b", "a"], ["b"]], ["NOUN", "VERB", "NOUN"], seed=0)
     >>> bool(train[0] == train[2]), bool(train[1] == test[0])
@@ -95,7 +95,7 @@ def measure_selectivity(
 ) -> Selectivity:
     """Selectivity of a probe: its accuracy on the task minus its accuracy on random labels of word types.
 
-    types: (n,) and (m,) the words behind the rows of train and test. result: the probe on the task. Each of its seeds
+    types: (n,) and (m,) the words of the rows of train and test. result: the probe on the task. Each of its seeds
     has its own control task.
     """
     (X, y, labels), (X_test, _, _) = checked(train, "train"), checked(test, "test")
@@ -168,7 +168,9 @@ def online_code(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> CodeLength:
-    """The number of bits needed to send the labels of a space, given its vectors; fewer means easier to read off.
+    """The number of bits needed to send the labels of a space, given its vectors.
+
+    The fewer bits, the easier it is to predict the labels from the vectors.
 
     A probe trained on t rows gives each label of the next block a probability. We mix it with the uniform distribution
     at the rate 1 / (t + 1), which bounds the cost of a probe trained on few rows.

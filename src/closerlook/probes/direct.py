@@ -27,14 +27,14 @@ class UnfitInputError(InputError, ValueError):
 class DirectProbe(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier without training: a point gets the label of the nearest convex hull of DirectProbe's clusters.
 
-    tau: hulls nearer than tau RMS radii overlap. min_points: clusters with fewer rows are excluded from `distances_` (6
-    in the code of the paper). statistic: "mean" or "min" over the pairs of clusters of two labels. n_jobs: threads, all
-    cores for None and -1; the results do not depend on it.
+    tau: hulls whose distance is below tau RMS radii count as overlapping. min_points: clusters with fewer rows are
+    excluded from `distances_` (6 in the code of the paper). statistic: "mean" or "min" over the pairs of clusters of
+    two labels. n_jobs: threads, all cores for None and -1; the results do not depend on it.
 
     After fitting: `classes_`; `clusters_` (n,), the cluster of each training row; `n_clusters_`; `cluster_labels_`
     (k,); `is_separable_`, whether the space is linearly separable; `conflicts_`, rows identical to a row of another
-    label; `n_undecided_`; `clustering_`, the full `Clustering`; `distances_`, the label distances, computed on first
-    access.
+    label; `n_undecided_`, the number of merges refused because the solver could not decide whether hulls overlap;
+    `clustering_`, the full `Clustering`; `distances_`, the label distances, computed on first access.
 
     >>> probe = DirectProbe().fit([[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "a"])
     >>> probe.n_clusters_, probe.is_separable_, probe.clusters_.tolist()

@@ -29,7 +29,7 @@ GRID: tuple[Sizes, ...] = tuple((first, second) for first in WIDTHS for second i
 
 SEEDS = 5
 STACK_BYTES = 1 << 28
-"""The maximum bytes of vectors in one batch; more pairs of train and test are processed in several batches."""
+"""The maximum number of bytes of vectors in one batch. Pairs of train and test that need more take several batches."""
 
 Measured = NDArray[np.float64]
 
@@ -38,7 +38,7 @@ class Vectors(Protocol):
     """A space: labelled vectors."""
 
     @property
-    def X(self) -> NDArray[np.float32]:  # noqa: N802 - as a space names it
+    def X(self) -> NDArray[np.float32]:  # noqa: N802 - the name in `Space`
         """(n, d)."""
 
     @property
@@ -54,7 +54,7 @@ class SizeRow(TypedDict):
     """The results of one network shape, averaged over seeds.
 
     sizes: the shape. accuracy, sd: mean and standard deviation of the test accuracy. held_out: accuracy on the held-out
-    part of train. rounds: the number of the round with the best held-out accuracy. chosen: whether it was chosen.
+    part of train. rounds: the number of the best round, see `ProbeTraining`. chosen: whether this shape was chosen.
     """
 
     sizes: Sizes
@@ -73,7 +73,7 @@ class ProbeResult:
     n_train, n_test, d: the numbers of train rows, of test rows and of dimensions.
     sizes: the s shapes of networks. seeds: the r seeds.
     accuracy, held_out: (s, r) accuracy on test, and on the held-out part of train.
-    rounds: (s, r) the number of the round with the best held-out accuracy.
+    rounds: (s, r) the number of the best round of training, see `ProbeTraining`.
     chosen: the index of the shape with the best mean held-out accuracy; ties go to the shape with the fewest weights.
     majority: the test accuracy of always predicting the most frequent label of train.
 

@@ -31,11 +31,11 @@ from closerlook.probes.training import (
 )
 
 CPU_BYTES, GPU_BYTES = 1 << 24, 1 << 31
-"""Memory of one batch of networks with its optimiser. A CPU is fastest if a batch fits the caches."""
+"""Maximum memory of one batch of networks and its optimiser. A CPU is fastest if a batch fits into its caches."""
 
 LANES = 16
-"""Widths are padded with zeros to a multiple of this. Otherwise the position of a network in a batch would decide which
-of its numbers are computed in the last, incomplete vector of a loop, where rounding differs.
+"""Layer widths are padded with zeros to a multiple of this. Otherwise the position of a network in a batch would decide
+which of its numbers are computed in the last, incomplete vector of a loop, where rounding differs.
 """
 
 GPU_LANES, GPU_SLOTS = 256, 200
@@ -44,7 +44,7 @@ and networks of many sizes form one batch. Every batch has the same number of sl
 the number of matrices decides how a GPU computes a product, and so its last digits.
 """
 
-JUDGED = 512
+HELD_OUT_ROWS = 512
 """The number of held-out rows that are evaluated together."""
 
 NEVER = -1e30
@@ -53,7 +53,7 @@ NEVER = -1e30
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Training data: standardised spaces X (s, n, d), and labels y (s, n), numbers below k."""
+    """Training data: s standardised spaces X (s, n, d), and their labels y (s, n), integers from 0 to k - 1."""
 
     X: Tensor
     y: Tensor
@@ -138,11 +138,14 @@ def _mapped(
 
 
 def _batches(data: Data, jobs: Sequence[Job], threads: int) -> list[list[Job]]:
-    """Jobs grouped by shape, within the memory limit, largest first, with work for every thread."""
-    spare = [len(np.unique(y)) for y in data.y.cpu().numpy()]  # limits how many rows can be held out
+    """The jobs of each batch: networks of one padded shape, as many as the memory limit allows, largest shapes first.
+
+    On a CPU, batches are smaller if there would otherwise be fewer batches than threads.
+    """
+    n_labels = [len(np.unique(y)) for y in data.y.cpu().numpy()]  # limits how many rows can be held out
     same_shape: dict[tuple[Sizes, int], list[Job]] = {}
     for job in dict.fromkeys(jobs):
-        same_shape.setdefault((_shape(job.sizes, data), spare[job.space]), []).append(job)
+        same_shape.setdefault((_shape(job.sizes, data), n_labels[job.space]), []).append(job)
     parts = []
     for shape, same in sorted(same_shape.items(), key=lambda item: -_parameters(item[0][0])):
         at_once = _slots(shape[0], data)
@@ -153,7 +156,7 @@ def _batches(data: Data, jobs: Sequence[Job], threads: int) -> list[list[Job]]:
 
 
 def _slots(shape: Sizes, data: Data) -> int:
-    """The largest number of networks of a shape in one batch."""
+    """The maximum number of networks of a padded shape in one batch."""
     fit = max(1, (CPU_BYTES if data.on_cpu else GPU_BYTES) // (4 * 4 * _parameters(shape)))
     return fit if data.on_cpu else min(fit, GPU_SLOTS)
 
@@ -188,7 +191,11 @@ def padded(x: Tensor) -> Tensor:
 
 @dataclass(eq=False)
 class Best:
-    """The best round so far of each network of a batch: its weights and scores, and the last round that improved."""
+    """The best round so far of each network of a batch.
+
+    weights, accuracy, loss, rounds: the weights, held-out scores and number of the best round. top_accuracy,
+    least_loss: the best held-out scores of any round; gained: the last round that improved one of them.
+    """
 
     weights: list[Tensor]
     accuracy: Floats
@@ -207,15 +214,16 @@ class Best:
         return cls(copies, -worst, worst.copy(), zeros, -worst, worst.copy(), zeros.copy())
 
     def renew(
-        self, places: Integers, judged: tuple[Floats, Floats], current: Sequence[Tensor], *, turn: int, by: Criterion
+        self, places: Integers, scores: tuple[Floats, Floats], current: Sequence[Tensor], *, turn: int, by: Criterion
     ) -> None:
         """Update the best rounds with an evaluation of some networks.
 
-        places: the networks' positions in the batch. judged: their accuracy and loss; current: their weights; turn: the
-        round. Round 0, the initial weights, is the best only until another round is evaluated: with few held-out rows
-        it would often win by accident. It stays if a network diverges at once.
+        places: the networks' positions in the batch. scores: their held-out accuracy and loss. current: their weights.
+        turn: the number of the round. by: the score that decides which round is the best.
+        Round 0 (the initial weights) is replaced by the first round with a finite loss, even if round 0 has better
+        scores: with few held-out rows it would often win by accident.
         """
-        accuracy, loss = judged
+        accuracy, loss = scores
         if turn == 1:
             self.top_accuracy[places], self.least_loss[places] = -np.inf, np.inf
         gain = (accuracy > self.top_accuracy[places]) | (loss < self.least_loss[places] - TOL)
@@ -237,8 +245,10 @@ class Best:
 class Batch:
     """Networks of one padded shape, trained together.
 
-    rows: (s n, d) the rows of all spaces, padded with zeros; the weights of padding stay 0. On a CPU a network that has
-    stopped leaves the products. On a GPU it stays, and unused slots repeat the first network.
+    rows: (s n, d) the rows of all spaces, padded with zeros; the weights of padding stay 0. A slot is the place of one
+    network in the batched matrix products. On a CPU, a network that has stopped is removed from the products. On a GPU
+    it stays in them, and unused slots repeat the first network. In shapes below, g is the number of active networks:
+    those that are still part of the products.
     """
 
     def __init__(self, data: Data, rows: Tensor, jobs: Sequence[Job], training: ProbeTraining) -> None:
@@ -256,7 +266,7 @@ class Batch:
         self._continue_with(np.arange(len(self.slots)), weights)
 
     def _divide(self) -> None:
-        """The training and held-out rows of each network; shared by networks with the same seed and labels."""
+        """Divide the rows of each network into training and held-out rows; the same for the same seed and labels."""
         y = self.data.y.cpu().numpy()
         keys = [(slot.seed, y[slot.space].tobytes()) for slot in self.slots]
         first = {key: keys.index(key) for key in dict.fromkeys(keys)}
@@ -266,7 +276,7 @@ class Batch:
         self.orders = [np.random.default_rng([owner.seed, 2]) for owner in owners]
 
     def _initial(self) -> list[Tensor]:
-        """Alternating weights and biases, with networks along the first axis; Glorot's, as in scikit-learn."""
+        """The initial weights and biases of each layer, (slots, ...); Glorot initialisation, as in scikit-learn."""
         weights = [torch.zeros(len(self.slots), fan_in, fan_out) for fan_in, fan_out in pairwise(self.shape)]
         for slot, job in enumerate(self.slots):
             stream = np.random.default_rng([job.seed, 1, *job.sizes])
@@ -328,7 +338,10 @@ class Batch:
 
     @torch.no_grad()
     def _step(self, rows: Tensor) -> None:
-        """One step on the sum of the mean losses; explicit gradients cost half as much as autograd."""
+        """One optimiser step of every active network; explicit gradients take half the time of autograd.
+
+        The loss is the sum of the networks' mean losses, so no network affects the gradients of another one.
+        """
         layers = list(zip(self.weights[::2], self.weights[1::2], strict=True))
         inputs = [self._take(rows)]
         for weight, bias in layers[:-1]:
@@ -351,7 +364,7 @@ class Batch:
         n = self.held.shape[1]
         right = torch.zeros(len(self.active), dtype=torch.float64, device=self.data.device)
         losses = right.clone()
-        for rows in torch.split(self.held, JUDGED, dim=1):
+        for rows in torch.split(self.held, HELD_OUT_ROWS, dim=1):
             scores, y = self._forward(self.weights, self._take(rows)), self.y[rows]
             right += (scores.argmax(-1) == y).sum(1)
             losses += functional.cross_entropy(scores.transpose(1, 2), y, reduction="none").sum(1)

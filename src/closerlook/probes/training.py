@@ -1,4 +1,4 @@
-"""Settings, jobs and results of probe networks; without torch."""
+"""Settings, jobs and results of probe networks; this module does not import torch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Floats = NDArray[np.float32]
 Integers = NDArray[np.int64]
 
 ROUND = 30
-"""Smallest number of steps in a round."""
+"""Minimum number of optimiser steps in a round, see `ProbeTraining`."""
 
 TOL = 1e-3
 """Smallest decrease of the held-out loss that counts as an improvement."""
@@ -33,10 +33,12 @@ TOL = 1e-3
 class ProbeTraining:
     """How every network is trained; stored with the results.
 
-    A round is one pass over the rows, or as many as make ROUND steps. After each round the network is evaluated on
-    held_out, a share of train. Training stops after `patience` rounds without a higher accuracy or a loss lower by TOL,
-    or after max_rounds; the learning rate falls linearly to 0 at max_rounds. criterion: the held-out score that chooses
-    the best round, whose weights are kept. The initial weights are kept only if no round was trained.
+    A round is one pass over the training rows, or as many passes as give at least ROUND optimiser steps. held_out: the
+    share of train that is not trained on; the network is evaluated on it after each round. Training stops after
+    `patience` rounds in which neither the held-out accuracy rose nor the held-out loss fell by TOL, or after
+    max_rounds. The learning rate falls linearly to 0 at max_rounds. criterion: the held-out score that decides which
+    round is the best one; the weights of that round are kept. The initial weights are kept only if no round was
+    trained, or if no round had a finite loss.
     """
 
     learning_rate: float = 4e-3

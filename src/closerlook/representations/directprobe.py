@@ -59,9 +59,9 @@ def load_vectors(vectors: Path) -> Space:
 
 
 def find_test_file(path: Path) -> Path | None:
-    """The test split's file of vectors that belongs to the train split's; None if there is none.
+    """The file with the vectors of test that belongs to a file with the vectors of train; None if there is none.
 
-    path: the train split's file, or a folder that has only one.
+    path: the file with the vectors of train, or a folder that has only one such file.
     """
     train = _embeddings(path, "train", None) if path.is_dir() else path
     if train.parent.name == "train":

@@ -337,8 +337,8 @@ def dtype_for(source: Source, dtype: str, device: str) -> str:
 def _on_cpu(source: Source, device: str) -> bool:
     """Whether the encoder runs on a CPU, as `choose_dtype` needs it.
 
-    The answer does not matter for an encoder that is not large. It is True then, without a choice of the device, which
-    would import torch.
+    For an encoder that is not large, the answer makes no difference. It is then True, and no device is chosen, since
+    that would import torch.
     """
     if source.half_parameters < LARGE:
         return True
@@ -400,7 +400,8 @@ def _with_names(space: Space | None, target: Target, layer: int) -> Space:
     """
     if space is None:
         raise WorkError(
-            f"the space of {target.task.name} at layer {layer} was damaged on disk right after it was written"
+            f"the space of {target.task.name} at layer {layer} was damaged on disk right after it was written; "
+            "check the disk, and run this again"
         )
     names = target.provenance
     provenance = replace(

@@ -35,7 +35,10 @@ An interrupted extraction continues at the start of a chunk.
 """
 
 SECONDS = 2.0
-"""The journal is written at this interval: what a killed process loses at most (or one chunk, if it takes longer)."""
+"""Minimum number of seconds between two writes of the journal.
+
+A killed process loses about this much work, or one chunk if that takes longer.
+"""
 
 Chunk = tuple[int, int]
 """A range of texts in the reading order: the first, and one past the last."""

@@ -19,8 +19,8 @@ class Provenance:
 
     weights: fingerprint of the encoder's files or parameters. checkpoint: revision on the hub, or training step.
     layer: 0 is the embedding output. task_hash: the task's content hash. pool: how subwords became one vector.
-    seed: of randomly initialised weights. window: how many tokens the model read at a time. dtype: the precision of the
-    computation. versions: of the libraries that computed it.
+    seed: the seed of randomly initialised weights. window: how many tokens the model read at a time. dtype: the
+    precision of the computation. versions: the versions of the libraries that computed the vectors.
     """
 
     encoder: str | None = None

@@ -168,9 +168,10 @@ class Store:
     def gc(
         self, *, unused_days: float | None = None, max_bytes: int | None = None, dry_run: bool = False
     ) -> list[Removal]:
-        """Remove damaged files, abandoned work, and the oldest spaces: those unused for long, or beyond `max_bytes`.
+        """Remove damaged files, abandoned work and old spaces; return what was removed, or would be (dry_run).
 
-        Returns what was removed, or with `dry_run` what would be. A file that cannot be opened stays: it may be intact.
+        Old spaces are those that were not used for `unused_days`, and the least recently used ones until the rest takes
+        at most `max_bytes`. A file that cannot be opened stays: it may be intact.
         """
         damaged = [(path, problem) for path, problem in self.verify() if problem and not problem.startswith(UNREADABLE)]
         removals = [Removal(path, path.stat().st_size if path.exists() else 0, problem) for path, problem in damaged]

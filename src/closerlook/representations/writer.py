@@ -16,7 +16,7 @@ from closerlook.representations.space import Provenance
 
 MADV_POPULATE_WRITE = 23
 SMALL = 1 << 28
-"""The largest memory map, in bytes, whose pages are made ready at once."""
+"""The largest memory map, in bytes, whose pages are allocated at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class SpaceWriter:
 
 
 def _prefault(X: NDArray[np.float32]) -> None:
-    """Make all pages of a small memory map ready at once, which is faster than one page fault for each."""
+    """Allocate all pages of a small memory map at once, which is faster than one page fault for each."""
     pages = getattr(X, "_mmap", None)
     if pages is not None and X.nbytes <= SMALL:
         with suppress(OSError, ValueError):  # not supported by Linux before 5.14 and other systems

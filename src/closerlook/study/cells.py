@@ -25,10 +25,10 @@ PRETRAINED = ""
 class Cell:
     """One unit of work of a study.
 
-    format: of the kind's results. content: everything that the result depends on; its hash is the key. resources: what
-    it takes to compute the result, such as names of the encoder and the tasks, the store and the device; the result
-    does not depend on them. inputs: keys of the cells whose results it needs. title: one line for progress and errors.
-    gpu: whether a GPU helps.
+    format: the format version of the results of this kind. content: everything that the result depends on; its hash is
+    the key. resources: what it takes to compute the result, such as names of the encoder and the tasks, the store and
+    the device; the result does not depend on them. inputs: keys of the cells whose results it needs. title: one line
+    for progress and errors. gpu: whether a GPU makes it faster.
     """
 
     kind: str
@@ -82,9 +82,9 @@ class Placement:
 class ResolvedPlan:
     """A plan with its encoders and tasks loaded and checked.
 
-    randoms: encoders with random weights that others are compared with, by name. settings: of the fine-tuning of each
-    encoder on each task, with the first seed. store: the absolute path of the store. here: the folder that relative
-    paths in the plan start from.
+    randoms: encoders with random weights that others are compared with, by name. settings: the settings with which each
+    encoder is fine-tuned on each task, for the first seed. store: the absolute path of the store. here: the folder that
+    relative paths in the plan start from.
     """
 
     plan: Plan
@@ -95,8 +95,8 @@ class ResolvedPlan:
     store: str
     here: str
 
-    def found(self, encoder: str) -> tuple[Source, EncoderInfo]:
-        """An encoder of the plan, or one with random weights."""
+    def source_and_info(self, encoder: str) -> tuple[Source, EncoderInfo]:
+        """The files and the facts of an encoder of the plan, or of one with random weights."""
         return self.encoders.get(encoder) or self.randoms[encoder]
 
 
@@ -112,8 +112,8 @@ def common_resources(study: ResolvedPlan) -> dict[str, Any]:
     }
 
 
-def opened_as(study: ResolvedPlan, tasks: Iterable[str]) -> dict[str, str]:
-    """The content hash of each task, by name; a worker that loads the task compares it."""
+def task_hashes(study: ResolvedPlan, tasks: Iterable[str]) -> dict[str, str]:
+    """The content hash of each task, by name; a worker that loads the task checks that it has this hash."""
     return {task: study.tasks[task].content_hash for task in tasks}
 
 
@@ -136,7 +136,7 @@ def layers_of(plan: Plan, source: Source, info: EncoderInfo, *, ends: bool) -> l
 def encoder_name(study: ResolvedPlan, encoder: str) -> str:
     """The name of an encoder in the table: its short name, unless two encoders share it."""
     names = [source.name for source, _ in study.encoders.values()]
-    short = study.found(encoder)[0].name
+    short = study.source_and_info(encoder)[0].name
     return encoder if names.count(short) > 1 else short
 
 

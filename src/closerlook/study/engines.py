@@ -20,26 +20,26 @@ if TYPE_CHECKING:
     from distributed import Client
 
 MEMORY_SHARE = 0.8
-"""The share of the free memory that cells may be expected to take."""
+"""A further cell starts only if the memory it is expected to need is at most this share of the free memory."""
 
 
 class Engine(Protocol):
-    """Runs cells. workers: how many at a time.
+    """Runs cells. workers: the number of cells that run at the same time.
 
-    A future that raises WorkerLost has lost its worker; the engine goes on with another one.
+    A future raises WorkerLost if the worker died; the engine continues with a new worker.
     """
 
     name: str
     workers: int
 
     def submit(self, cell: Cell, out: str) -> Future[Outcome]:
-        """Start a cell; the future holds how it ended."""
+        """Start a cell; the result of the future says how the cell ended."""
 
     def has_room(self, running: int, expected: int, reserved: int) -> bool:
-        """Whether a cell that may take `expected` bytes can start while `running` others may take `reserved` bytes."""
+        """Whether a cell that needs `expected` bytes can start while `running` other cells need `reserved` bytes."""
 
     def close(self, *, now: bool = False) -> None:
-        """Stop; now: without waiting for running cells."""
+        """Stop the engine. now: do not wait for running cells."""
 
 
 def cores() -> int:
@@ -48,7 +48,7 @@ def cores() -> int:
 
 
 class Here:
-    """One cell at a time, in this process, with all cores."""
+    """Runs one cell at a time, in this process, with all cores."""
 
     name, workers = "here", 1
 
@@ -67,9 +67,9 @@ class Here:
 
 
 class Processes:
-    """Several cells at a time on this machine, each in a worker process with its share of the cores.
+    """Runs several cells at a time on this machine, each in a worker process with an equal share of the cores.
 
-    Workers are started when their first cell arrives. One that dies is replaced; other workers go on.
+    A worker is started when no idle worker is left for a cell. A worker that dies is replaced; the others continue.
     """
 
     name = "processes"
@@ -98,9 +98,9 @@ class Processes:
             self._idle.append(worker)
 
     def has_room(self, running: int, expected: int, reserved: int) -> bool:
-        """Whether a worker is idle and there is memory besides what running cells will still take.
+        """Whether a worker is free, and memory is left after what the running cells are still expected to take.
 
-        One cell always runs, however large it is.
+        If no cell is running, the next one always starts, however large it is.
         """
         if running == 0:
             return True
@@ -110,7 +110,7 @@ class Processes:
         return expected + max(0, reserved - children_memory()) <= MEMORY_SHARE * free
 
     def close(self, *, now: bool = False) -> None:
-        """Stop the workers; now: while they run cells, whose results are then missing."""
+        """Stop the workers. now: stop them even while they run cells; these cells have no result then."""
         for worker in [*self._idle, *self._busy]:
             worker.close(now=now)
 
@@ -120,9 +120,10 @@ def _process_lost(error: BaseException) -> WorkerLost:
 
 
 class Dask:
-    """The workers of a running Dask cluster; cells that a GPU helps run on workers that declare one, if any do.
+    """Runs cells on the workers of a Dask cluster that is already running.
 
-    A worker runs one cell at a time, which may use all its threads.
+    Cells that are faster on a GPU go to the workers that declare the resource GPU, if there are any. A worker runs one
+    cell at a time, which may use all threads of the worker.
     """
 
     name = "dask"
@@ -156,18 +157,21 @@ class Dask:
         return _relay(executor.submit(_run_on_worker, cell, out), KilledWorker, _dask_workers_lost)
 
     def has_room(self, running: int, expected: int, reserved: int) -> bool:
-        """The scheduler takes care of memory; a worker with one thread gets its next cell before it has finished."""
+        """Whether the cluster takes another cell. Memory is left to the scheduler.
+
+        A worker with one thread is sent its next cell before it has finished the present one.
+        """
         return running < self._most_cells
 
     def close(self, *, now: bool = False) -> None:
-        """Disconnect from the cluster; now: do not wait for running cells, whose results are still written."""
+        """Disconnect from the cluster. now: do not wait for running cells; their results are still written."""
         for executor in {self._plain, self._gpu}:
             executor.shutdown(wait=not now)
         self._client.close()
 
 
 DASK_ATTEMPTS = 2
-"""How many attempts a KilledWorker counts for: Dask itself has tried the cell several times."""
+"""The number of attempts that one KilledWorker error counts as: Dask itself has tried the cell several times."""
 
 
 def _dask_workers_lost(error: BaseException) -> WorkerLost:
@@ -212,11 +216,11 @@ def _run_on_worker(cell: Cell, out: str) -> Outcome:
 def _check_workers(scheduler: str, client: Client, workers: dict[str, Any]) -> None:
     """Check that there are workers, and that all have this version of the package."""
     if not workers:
-        raise WorkError(f"the Dask scheduler at {scheduler} has no workers; start some, and run this again")
+        raise WorkError(f"the Dask scheduler at {scheduler} has no workers; start some, and run the same command")
     for worker, answer in client.run(_installed_version, on_error="return").items():
         if answer != __version__:
             raise WorkError(
-                f"Dask worker {worker} answers {answer!r}; expected closerlook {__version__} there, as here"
+                f"Dask worker {worker} answers {answer!r}; expected closerlook {__version__}, as on this machine"
             )
 
 
@@ -227,17 +231,17 @@ def _installed_version() -> str:
 def choose_engine(name: str | None, workers: int | None, scheduler: str | None) -> str:
     """The name of the requested engine; by default 'processes', or 'here' for a single worker."""
     if scheduler is not None and name not in (None, "dask"):
-        raise InputError(f"--scheduler given with engine {name}; it belongs to dask")
+        raise InputError(f"--scheduler given with engine {name}; only engine dask has a scheduler")
     if name == "dask" or scheduler is not None:
         if scheduler is None:
             raise InputError("engine dask needs --scheduler ADDRESS, such as tcp://host:8786")
         if workers is not None:
-            raise InputError("--workers given with engine dask; the cluster has its own")
+            raise InputError("--workers given with engine dask; the cluster determines the number of workers")
         return "dask"
     if name not in (None, "here", "processes"):
         raise InputError(f"engine {name!r} is unknown; expected here, processes or dask")
     if name == "here" and workers not in (None, 1):
-        raise InputError(f"engine here works on one cell at a time; {workers} workers need engine processes")
+        raise InputError(f"engine here runs one cell at a time; {workers} workers need engine processes")
     return name or ("here" if (workers or cores()) == 1 else "processes")
 
 

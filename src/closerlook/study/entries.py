@@ -22,7 +22,7 @@ def _check_layers(value: object) -> object:
     """Layers as `choose_layers` takes them; whether an encoder has them is checked when it is resolved."""
     numbers = value if isinstance(value, list) else [value]
     if not isinstance(value, str) and not all(type(number) is int for number in numbers):
-        raise ValueError(f"expected all, last, or numbers such as 2, [0, 2] or '0,2-4' ({value!r} arrived)")
+        raise ValueError(f"expected all, last, or numbers such as 2, [0, 2] or '0,2-4' (got {value!r})")
     return value
 
 

@@ -124,7 +124,8 @@ def _peak_memory() -> int:
 def _thread_limits(cell: Cell) -> Iterator[None]:
     """Limit the threads of libraries to a number that does not depend on the engine, since it may change last digits.
 
-    torch uses the plan's number, BLAS in numpy and scipy one thread; our own kernels give the same for any number.
+    torch uses the plan's number, BLAS in numpy and scipy one thread; the package's C kernels give the same results
+    with any number.
     """
     torch_threads = cell.resources.get("threads") if kind_of(cell).makes_spaces else None
     with _blas_libraries().limit(limits=1, user_api="blas"):

@@ -13,7 +13,7 @@ CELLS = "cells"
 
 
 class LostError(WorkError):
-    """The result of an earlier cell is gone; running that cell again helps."""
+    """An input of a cell is missing: the result or the vectors of an earlier cell, which must run again."""
 
 
 def result_path(out: Path, key: str) -> Path:
@@ -28,14 +28,12 @@ def read_result(out: Path, key: str) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except ValueError:
-        raise WorkError(
-            f"{result_path(out, key)} is damaged; delete it, and the same command computes it again"
-        ) from None
+        raise WorkError(f"{result_path(out, key)} is damaged; delete it, and run the same command again") from None
     return result
 
 
 def read_payload(out: Path, key: str) -> dict[str, Any]:
-    """What other cells need of a finished cell."""
+    """The payload of a finished cell: the part of its result that other cells need."""
     result = read_result(out, key)
     if result is None:
         raise LostError(f"the result of cell {key[:12]}… is gone; run the same command again")

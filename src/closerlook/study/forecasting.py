@@ -15,18 +15,18 @@ def foresee(study: ResolvedPlan, finished: ResultLookup) -> Graph:
     """The expected graph of the whole study; each unfinished fine-tuning is assumed to run for all its epochs."""
     graph = expand(study, finished)
     for key, run in list(graph.waiting.items()):
-        add_run(study, graph, key, run, _imagined(study, key, run))
+        add_run(study, graph, key, run, _expected_result(study, key, run))
     return graph
 
 
 def foresee_run(study: ResolvedPlan, key: str, run: Run) -> Graph:
     """The expected cells for the snapshots of one fine-tuning. key: the key of the cell that fine-tunes."""
     graph = Graph()
-    add_run(study, graph, key, run, _imagined(study, key, run))
+    add_run(study, graph, key, run, _expected_result(study, key, run))
     return graph
 
 
-def _imagined(study: ResolvedPlan, key: str, run: Run) -> TuningResult:
+def _expected_result(study: ResolvedPlan, key: str, run: Run) -> TuningResult:
     """The expected result of a fine-tuning run, with placeholders for fingerprints that are not known yet."""
     encoder, name, seed = run.encoder, run.tuned_on, run.seed
     (source, info), task = study.encoders[encoder], study.tasks[name]

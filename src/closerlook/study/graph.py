@@ -23,8 +23,8 @@ from closerlook.study.cells import (
     describe_position,
     encoder_name,
     layers_of,
-    opened_as,
     resolved_dtype,
+    task_hashes,
     task_name,
 )
 from closerlook.study.entries import Layers
@@ -44,7 +44,7 @@ NEED_GEOMETRY = {"clusters", "distances", "similarity", "centroids"}
 class Graph:
     """The cells known so far, by key, and where their results go.
 
-    waiting: the fine-tunings without a result so far, by the key of their cell. The cells that measure their snapshots
+    waiting: the fine-tunings that have no result yet, by the key of their cell. The cells that measure their snapshots
     are added when the result is known.
     final_spaces: for each finished fine-tuning, the train space of its final snapshot at the last measured layer, on
     the task it was fine-tuned on.
@@ -84,7 +84,7 @@ def expand(study: ResolvedPlan, results: ResultLookup) -> Graph:
 
 
 def grow(study: ResolvedPlan, graph: Graph, key: str, result: dict[str, Any]) -> None:
-    """Add the cells that measure the snapshots of a fine-tuning. key, result: those of the cell that fine-tuned."""
+    """Add the cells that measure the snapshots of a fine-tuning. key, result: of the cell that did the fine-tuning."""
     add_run(study, graph, key, graph.waiting.pop(key), TuningResult.from_dict(result["payload"]["tuned"]))
 
 
@@ -129,7 +129,7 @@ class _EncoderState:
 
     def space(self, task: str, split: str, layer: int) -> str:
         """The key of one of its spaces in the store."""
-        _, info = self.study.found(self.encoder)
+        _, info = self.study.source_and_info(self.encoder)
         pool = self.study.plan.pool
         return space_key(self.fingerprint, self.dtype, info, self.study.tasks[task], split, pool=pool, layer=layer)
 
@@ -139,14 +139,14 @@ class _EncoderState:
 
     def chosen(self, layers: Layers) -> set[int]:
         """The numbers of the layers that a plan entry names."""
-        source, info = self.study.found(self.encoder)
+        source, info = self.study.source_and_info(self.encoder)
         return set(choose_layers(layers, info.layers, source.name))
 
     def resources(self, task: str, split: str = "train") -> dict[str, Any]:
         """The run options of a cell: where its inputs are stored, and the device. They are not part of its key."""
         return common_resources(self.study) | {
             "encoder": self.encoder,
-            "task": opened_as(self.study, [task]),
+            "task": task_hashes(self.study, [task]),
             "split": split,
         }
 
@@ -258,7 +258,7 @@ def _add_pretrained(study: ResolvedPlan, graph: Graph, encoder: str) -> dict[str
 
 
 def _pretrained(study: ResolvedPlan, graph: Graph, encoder: str) -> _EncoderState:
-    source, _ = study.found(encoder)
+    source, _ = study.source_and_info(encoder)
     start = Snapshot(0, 0.0, source.fingerprint, {}, {})
     producer = graph.add(extract_cell(study, encoder))
     dtype = resolved_dtype(study, source)
@@ -349,8 +349,8 @@ def _add_comparison(a: _TrainSpace, b: _TrainSpace, what: str, other: str = "", 
     placement = Placement("", a.position, what, other)
     if {"similarity", "distances"} & set(plan.measures):
         _add_similarity(state, b.clustering_key, a.clustering_key, placement)
-    is_described = "panel" in plan.measures and a.layer in state.chosen(plan.panel.layers)
-    if points and is_described and state.is_not_cross_task(a.task):
+    in_panel = "panel" in plan.measures and a.layer in state.chosen(plan.panel.layers)
+    if points and in_panel and state.is_not_cross_task(a.task):
         content = point_similarity.content(plan, b.space, a.space)
         producers = tuple(dict.fromkeys([state.producer, b.state.producer]))
         subject = f"{describe_position(a.position)} ({what})"
@@ -367,7 +367,7 @@ def _compare_with_random(end: _TrainSpace) -> None:
     """
     state, study = end.state, end.state.study
     name = f"random:{state.encoder}"
-    _, info = study.found(state.encoder)
+    _, info = study.source_and_info(state.encoder)
     if name not in study.randoms or end.layer != info.layers:
         return
     random = _pretrained(study, state.graph, name)

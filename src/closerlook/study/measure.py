@@ -17,12 +17,12 @@ class Measure:
     """One measure: its name in the table and everything that readers of the table must know about it.
 
     title: its name on the page. meaning: one line for a reader who does not know it. digits: decimals shown. scale: the
-    factor from the table to the page (100 for percentages). group: the part of the shape table it is shown in; empty:
-    not there. rows: what one row is about. on_test: whether it belongs to the split it was tested on rather than to
-    train. compares: whether it compares two spaces, so that its name in the table ends in what was compared
-    (similarity_train_test). training_only: of those, whether it makes sense only between two points of one training and
-    keeps its plain name. null: the measure whose _null_mean and _null_sd repeat it with shuffled labels, where that is
-    not this measure itself. archive: which rows an archive keeps.
+    factor from the table to the page (100 for percentages). group: the part of the page's table of shape measures
+    that shows it; empty: none. rows: what one row is about. on_test: whether it belongs to the split it was tested on
+    rather than to train. compares: whether it compares two spaces, so that its name in the table ends in what was
+    compared (similarity_train_test). training_only: whether it compares only snapshots of a fine-tuning with
+    the start; its name then has no such ending. null: the name of the measure whose _null_mean and _null_sd repeat it
+    with shuffled labels; empty if that is this measure itself. archive: which rows an archive keeps.
     """
 
     name: str

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 def _check_measure(value: str) -> str:
     if value not in REQUESTS:
         expected = f"{', '.join(map(repr, REQUESTS[:-1]))} or {REQUESTS[-1]!r}"
-        raise ValueError(f"expected {expected} ({value!r} arrived)")
+        raise ValueError(f"expected {expected} (got {value!r})")
     return value
 
 
@@ -49,7 +49,7 @@ DEVICE = r"auto|cpu|mps|cuda(:\d+)?"
 
 
 class Cross(PlanPart):
-    """Fine-tune on one task (tuned), and measure another one (probed)."""
+    """A pair of tasks: encoders that are fine-tuned on the first (tuned) are also measured on the second (probed)."""
 
     tuned: str
     probed: str
@@ -58,9 +58,11 @@ class Cross(PlanPart):
 class Plan(PlanPart):
     """Encoders × tasks × seeds, how encoders are fine-tuned, and what is measured.
 
-    layers: measured before and after fine-tuning. snapshot_layers: measured in between. tuning: None: no fine-tuning.
-    cross: pairs of tasks, or "all". threads: of torch in one cell, whatever the number of workers, since it may change
-    the last digits of a forward pass.
+    tuning: how encoders are fine-tuned; None: they are not. snapshots: the steps at which fine-tuned encoders are
+    measured. layers: the layers measured before and after fine-tuning. snapshot_layers: the layers measured at the
+    snapshots in between. cross: pairs of tasks, the first to fine-tune on and the second to measure; "all": every pair.
+    threads: the number of torch threads in one cell. It does not depend on the number of workers, because it may change
+    the last digits of the vectors.
     """
 
     name: str = Field("study", min_length=1)
@@ -89,11 +91,11 @@ class Plan(PlanPart):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        problems = [f"{what} {one!r} is there twice" for what, all_ in self._several() for one in _twice(all_)]
+        problems = [f"{what} {name!r} is listed twice" for what, names in self._lists() for name in _duplicates(names)]
         if "train" not in self.splits:
-            problems.append(f"splits {self.splits} lacks train, which is fine-tuned on and clustered")
+            problems.append(f"splits {self.splits} lacks train, the split that is clustered and used for fine-tuning")
         if "classifier" in self.measures and len(self.splits) < 2:
-            problems.append("the classifier needs a split besides train, such as test, to be tested on")
+            problems.append("the classifier needs a split other than train, such as test, on which it is tested")
         if "uncertainty" in self.measures and not {"distances", "similarity"} & set(self.measures):
             problems.append("uncertainty gives intervals of distances and similarity, but measures has neither")
         if self.tuning is None and self.cross:
@@ -104,12 +106,12 @@ class Plan(PlanPart):
             if pair.tuned == pair.probed:
                 problems.append(f"cross pairs {pair.tuned!r} with itself, which is measured anyway")
         shown = [f"{pair.tuned} → {pair.probed}" for pair in pairs]
-        problems += [f"the cross pair {one} is there twice" for one in _twice(shown)]
+        problems += [f"the cross pair {pair} is listed twice" for pair in _duplicates(shown)]
         if problems:
             raise ValueError(*dict.fromkeys(problems))
         return self
 
-    def _several(self) -> list[tuple[str, list[Any]]]:
+    def _lists(self) -> list[tuple[str, list[Any]]]:
         return [
             ("encoder", self.encoders),
             ("task", self.tasks),
@@ -124,7 +126,7 @@ class Plan(PlanPart):
         return [split for split in self.splits if split != "train"]
 
     def probed(self, task: str) -> list[str]:
-        """The tasks on which an encoder is measured that is fine-tuned on `task`."""
+        """The tasks on which an encoder that is fine-tuned on `task` is measured."""
         if self.cross == "all":
             return [task, *(other for other in self.tasks if other != task)]
         return [task, *(pair.probed for pair in self.cross if pair.tuned == task and pair.probed != task)]
@@ -134,7 +136,7 @@ class Plan(PlanPart):
         return self.model_dump(mode="json")
 
 
-def _twice(values: list[Any]) -> list[Any]:
+def _duplicates(values: list[Any]) -> list[Any]:
     return sorted({value for value in values if values.count(value) > 1})
 
 
@@ -157,10 +159,10 @@ def read_plan(source: str | Path, **changes: Any) -> Plan:
     try:
         values = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        quoted = "; names with ? or & stand in quotes" if "?" in text else ""
+        quoted = "; put names with ? or & in quotes" if "?" in text else ""
         raise InputError(f"plan {source} is not YAML: {' '.join(str(error).split())}{quoted}") from None
     if not isinstance(values, dict):
-        raise InputError(f"plan {source} holds {type(values).__name__}; expected entries such as encoders and tasks")
+        raise InputError(f"plan {source} contains {type(values).__name__}; expected entries such as encoders and tasks")
     if preset and changes.get("tasks") is not None:
         values["cross"] = _cross_among(values["cross"], as_list(changes["tasks"]), str(source))
     return make_plan(values, str(source), **changes)
@@ -176,7 +178,7 @@ def _cross_among(pairs: list[dict[str, str]], tasks: list[str], preset: str) -> 
 
 
 class PlanError(InputError):
-    """All problems of a plan, in one line. rest: a plan of its valid entries, which is checked for further problems."""
+    """All problems of a plan, in one line. rest: a plan of the valid entries, which can be checked further."""
 
     def __init__(self, source: str, problems: Sequence[str], rest: Plan | None = None) -> None:
         many = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"
@@ -197,7 +199,7 @@ def make_plan(values: dict[str, Any], source: str = "plan", **changes: Any) -> P
 
 def _rest(values: dict[str, Any], wrong: set[Any]) -> Plan | None:
     """A plan of the valid entries that name encoders, tasks and layers, so that these can be checked as well."""
-    asked = (
+    checked = (
         "encoders",
         "tasks",
         "data",
@@ -209,18 +211,18 @@ def _rest(values: dict[str, Any], wrong: set[Any]) -> Plan | None:
         "pool",
         "device",
     )
-    sound = {name: values[name] for name in asked if name in values and name not in wrong}
-    for name in {"encoders", "tasks", "splits"} & set(sound):
-        sound[name] = list(dict.fromkeys(as_list(sound[name])))
-    sound["splits"] = list(dict.fromkeys(["train", *sound.get("splits", [])]))
+    valid = {name: values[name] for name in checked if name in values and name not in wrong}
+    for name in {"encoders", "tasks", "splits"} & set(valid):
+        valid[name] = list(dict.fromkeys(as_list(valid[name])))
+    valid["splits"] = list(dict.fromkeys(["train", *valid.get("splits", [])]))
     try:
-        return Plan.model_validate(sound | {"measures": ["clusters"]})
+        return Plan.model_validate(valid | {"measures": ["clusters"]})
     except ValidationError:
         return None
 
 
 def _problems(error: Any) -> list[str]:
-    """The messages of one pydantic error, or of our own check of the whole plan."""
+    """The messages of one pydantic error; several if `Plan._check` found several problems."""
     where = ".".join(str(part) for part in error["loc"])
     if error["type"] == "value_error":
         messages = [str(message) for message in error["ctx"]["error"].args]
@@ -229,13 +231,13 @@ def _problems(error: Any) -> list[str]:
         near = get_close_matches(str(error["loc"][-1]), _entries(error["loc"][:-1]), n=1)
         return [f"{where} is unknown" + (f"; did you mean {near[0]}?" if near else "")]
     if where == "device":
-        return [f"device: expected auto, cpu, mps, cuda or cuda:N ({error['input']!r} arrived)"]
+        return [f"device: expected auto, cpu, mps, cuda or cuda:N (got {error['input']!r})"]
     if error["type"] == "missing":
         return [f"{where} is missing"]
     if error["type"] == "too_short":
         return [f"{where} is empty; expected one or more{' (--encoder)' if where == 'encoders' else ''}"]
     message = str(error["msg"]).replace("Input should be", "expected")
-    return [f"{where}: {message[:1].lower()}{message[1:]} ({error['input']!r} arrived)"]
+    return [f"{where}: {message[:1].lower()}{message[1:]} (got {error['input']!r})"]
 
 
 def _entries(where: Sequence[Any]) -> list[str]:

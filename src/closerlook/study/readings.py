@@ -112,7 +112,7 @@ class Results:
     def at(self, measure: str, encoder: str, task: str, *, layer: int | None = None, split: str = "") -> pd.DataFrame:
         """The rows of a measure for an encoder and a task.
 
-        layer: the last one if not given. split: train if not given, or the test split for measures of it.
+        layer: by default the last one. split: by default train, or the test split for measures that are defined on it.
         """
         if measure not in self.by_place:
             groups = self.of(measure).groupby(["encoder", "task", "layer", "split"], sort=False)
@@ -140,10 +140,10 @@ class Results:
         return _first(rows, (tuned == run.tuned_on) & (seed == run.seed) & final)
 
     def compared_with(self, measure: str, encoder: str, task: str, *, tuned: bool) -> list[Measurement]:
-        """A measure of two train spaces at the last layer, one for each space that the encoder was compared with.
+        """A measure that compares two train spaces at the last layer: its values for all comparisons with this encoder.
 
-        tuned: at the end of fine-tuning on that task; otherwise of the pretrained encoder. A comparison of two encoders
-        is stored with the first one only, and counts for both.
+        tuned: whether to take the encoder after fine-tuning on that task, or else the pretrained encoder. A comparison
+        of two encoders is stored with the first one only, and counts for both.
         """
         rows = self.of(measure)
         selected = (rows.encoder == encoder) & (rows.layer == self.last_layer(encoder))

@@ -2,7 +2,7 @@
 
 The constants below were chosen with simulated studies whose estimates are wrong by up to 30 times, see the tests: with
 60 seeds and 1, 2 and 4 workers, every number shown after a tenth of the work was right within a factor of two, and half
-of the studies showed one for at least 87% of their time.
+of the studies showed a number for at least 87% of their time.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from closerlook.study.cells import Cell
 from closerlook.study.sizes import Estimate
 
 UNKNOWN_SHARE = 0.03
-"""The largest share of the expected time in kinds of cells without a measured time with which a number is shown.
+"""A remaining time is shown only if at most this share of it belongs to kinds of cells of which none has finished.
 
-Estimates of a kind may be wrong by a factor of 30; then this share would still be less than the rest.
+The estimate of a kind may be wrong by a factor of 30; even then this share would take less time than the rest.
 """
 
 NEEDED_CELLS = 2
-"""Measured cells that a kind needs if more than LARGE_SHARE of the time is left for it and the next cell ends soon.
+"""How many cells of a kind must have finished before a remaining time is shown.
 
-A single one may be an exception, and is the shortest if several began together. The next one ends soon if another
-worker runs it, or if more than MANY_CELLS are left.
+This applies only to a kind that needs more than LARGE_SHARE of the remaining time and whose next cell will finish soon:
+because another worker runs it, or because more than MANY_CELLS are left. The time of a single cell may be an exception,
+and it is the shortest of those that began together.
 """
 
 LARGE_SHARE, MANY_CELLS = 0.45, 10
@@ -36,23 +37,24 @@ LARGE_SHARE, MANY_CELLS = 0.45, 10
 SPREAD = 0.4
 """The standard deviation of the logarithm of a cell's time over its expected time."""
 
-SURE_SHARE = 0.4
-"""If one running cell may decide when the study ends, no number is shown once less than this share of it is left.
+RELIABLE_SHARE = 0.4
+"""If one running cell may decide when the study ends, a remaining time is shown only while at least this share of the
+cell's expected time is left.
 
-Towards the end of a cell, the usual spread of its time is more than the time left.
+Towards the end of a cell, the time left is shorter than the usual spread of the times of such cells.
 """
 
 NORMAL = NormalDist()
 MOST_DEVIATIONS = 6.0
-"""Standard deviations beyond which a running cell does not get any later: the probabilities would be rounded to 1."""
+"""A running cell counts as at most this many standard deviations late; with more, probabilities would round to 1."""
 
 OVERHEAD = 0.05
-"""Seconds for sending a cell to a worker and back that count at most; more is waiting for a busy worker."""
+"""Maximum seconds that count as the cost of sending a cell to a worker; the rest is waiting for a busy worker."""
 
 
 @dataclass
 class _Measured:
-    """The number of finished cells of a kind, seconds that they took, and seconds that were estimated for them."""
+    """The number n of finished cells of a kind, the seconds that they took, and the seconds estimated for them."""
 
     n: int = 0
     seconds: float = 0.0
@@ -60,9 +62,10 @@ class _Measured:
 
 
 class RemainingTime:
-    """What a study still has to do, by cell, and what is known about the time it takes.
+    """The unfinished cells of a study, and the times that finished cells of each kind took.
 
-    estimate: the expected cost of a cell, before any is measured. workers: how many cells run at a time.
+    estimate: returns the expected cost of a cell, without any measured times. workers: how many cells run at a time.
+    clock: returns the present time in seconds.
     """
 
     def __init__(
@@ -77,13 +80,13 @@ class RemainingTime:
         self._measured: defaultdict[str, _Measured] = defaultdict(_Measured)
 
     def estimate(self, cell: Cell) -> Estimate:
-        """The expected cost of a cell, before any is measured."""
+        """The expected cost of a cell, without any measured times."""
         if cell.key not in self._estimates:
             self._estimates[cell.key] = self._estimate_cell(cell)
         return self._estimates[cell.key]
 
     def needs_pilot(self, kind: str, queued: int) -> bool:
-        """Whether a cell of that kind must run early, with that many early ones queued already."""
+        """Whether a cell of that kind should run early, to measure its time. queued: how many such cells are queued."""
         measured = self._measured.get(kind)
         return (0 if measured is None else measured.n) + queued < NEEDED_CELLS
 
@@ -92,16 +95,16 @@ class RemainingTime:
         return kind in self._measured
 
     def expected_seconds(self, cell: Cell) -> float:
-        """The time that a cell takes on one worker, as far as is known now."""
+        """The expected time of a cell on one worker: its estimate, corrected by measured times."""
         return self.estimate(cell).seconds * self._ratio(cell.kind)
 
     def _ratio(self, kind: str) -> float:
-        """Measured over estimated time of a kind; that of all measured kinds together for a kind without any."""
+        """Measured time divided by estimated time of a kind; of all measured kinds together if the kind has none."""
         parts = [self._measured[kind]] if kind in self._measured else list(self._measured.values())
         estimated = sum(part.estimated for part in parts)
         seconds = sum(part.seconds for part in parts)
         ratio = seconds / estimated if estimated else 1.0
-        for cell, elapsed in self._running(kind):  # the shortest finish first: those that take longer count, too
+        for cell, elapsed in self._running(kind):  # short cells finish first: cells that run longer count too
             guess = self.estimate(cell).seconds
             if estimated and elapsed > ratio * guess:
                 seconds, estimated = seconds + elapsed, estimated + guess
@@ -112,39 +115,39 @@ class RemainingTime:
         cells = ((self._to_do[key], begun) for key, begun in self._begun.items() if key in self._to_do)
         return [(cell, self._clock() - begun) for cell, begun in cells if cell.kind == kind]
 
-    # ---- what happens ----
+    # ---- events ----
 
     def restart(self) -> None:
-        """Forget the cells to do, not the measured times."""
+        """Forget the unfinished cells, but not the measured times."""
         for part in (self._to_do, self._begun, self._coming):
             part.clear()
 
     def expect(self, cell: Cell) -> None:
-        """Add a cell to do."""
+        """Add an unfinished cell."""
         self._to_do[cell.key] = cell
 
     def expect_from(self, key: str, cells: Iterable[Cell]) -> None:
-        """Add the cells that the fine-tuning with that key will bring."""
+        """Add the cells that will follow when the fine-tuning with that key has finished."""
         by_kind: defaultdict[str, float] = defaultdict(float)
         for cell in cells:  # not kept: their keys contain placeholders for weights that are not known yet
             by_kind[cell.kind] += self._estimate_cell(cell).seconds
         self._coming[key] = dict(by_kind)
 
     def arrived(self, key: str) -> None:
-        """The fine-tuning with that key has brought its cells, which are expected one by one now."""
+        """Forget what `expect_from` added for a fine-tuning: it has finished, and `expect` adds its cells now."""
         self._coming.pop(key, None)
 
     def begin(self, cell: Cell) -> None:
-        """A cell begins."""
+        """Record that a cell begins."""
         self._begun[cell.key] = self._clock()
 
     def drop(self, cell: Cell) -> None:
-        """A cell needs no more time: it has finished or failed."""
+        """Forget a cell that has finished or failed."""
         self._to_do.pop(cell.key, None)
         self._begun.pop(cell.key, None)
 
     def finish(self, cell: Cell, seconds: float) -> None:
-        """A cell has finished after that many seconds of work."""
+        """Record that a cell has finished after that many seconds of work."""
         waited = self._clock() - self._begun.get(cell.key, self._clock())
         self.learn(cell, min(max(waited, seconds), seconds + OVERHEAD))
         self.drop(cell)
@@ -161,11 +164,11 @@ class RemainingTime:
     def seconds(self) -> float | None:
         """Seconds until the study ends; None as long as too little is known.
 
-        The study takes at least as long as its work shared evenly by all workers, as its cells given to one worker
-        each, and as a fine-tuning together with the cells that follow it.
+        This is the longest of three times: all work divided by the number of workers; the known cells, if each idle
+        worker takes the longest cell left; and the longest cell together with the cells that will follow it.
         """
         by_kind: defaultdict[str, float] = defaultdict(float)
-        cells_left, longest, is_sure = [], 0.0, True
+        cells_left, longest, is_reliable = [], 0.0, True
         for cell in self._to_do.values():
             left = self._cell_left(cell)
             cells_left.append(left)
@@ -173,17 +176,17 @@ class RemainingTime:
             following = sum(self._coming_left(cell.key).values())
             if left + following / self.workers > longest:
                 longest = left + following / self.workers
-                is_sure = cell.key not in self._begun or left > SURE_SHARE * self.expected_seconds(cell)
+                is_reliable = cell.key not in self._begun or left > RELIABLE_SHARE * self.expected_seconds(cell)
         for key in self._coming:
             for kind, left in self._coming_left(key).items():
                 by_kind[kind] += left
         shared = max(sum(by_kind.values()) / self.workers, _longest_first(cells_left, self.workers))
-        if not self._is_known(by_kind) or (longest > shared / 2 and not is_sure):
+        if not self._is_known(by_kind) or (longest > shared / 2 and not is_reliable):
             return None
         return max(shared, longest)
 
     def _is_known(self, by_kind: Mapping[str, float]) -> bool:
-        """Whether enough cells are measured for these seconds left of each kind."""
+        """Whether enough cells have finished to predict the time. by_kind: the seconds left for each kind of cell."""
         total = sum(by_kind.values())
         unknown = sum(left for kind, left in by_kind.items() if not self.is_measured(kind))
         return unknown <= UNKNOWN_SHARE * total and not any(
@@ -191,7 +194,7 @@ class RemainingTime:
         )
 
     def _needs_cells(self, kind: str, left: float, total: float) -> bool:
-        """Whether more cells of a kind must be measured, of which `left` of all the `total` seconds are left."""
+        """Whether more cells of a kind must finish first. left: seconds left for this kind; total: for all kinds."""
         measured = self._measured.get(kind)
         if measured is None or measured.n >= NEEDED_CELLS:
             return False
@@ -209,7 +212,7 @@ class RemainingTime:
         return expected * math.exp(SPREAD * NORMAL.inv_cdf((1 + finished) / 2)) - elapsed
 
     def _coming_left(self, key: str) -> dict[str, float]:
-        """The time of the cells that a fine-tuning will bring, by kind."""
+        """The time of the cells that will follow a fine-tuning, by kind."""
         return {kind: seconds * self._ratio(kind) for kind, seconds in self._coming.get(key, {}).items()}
 
 

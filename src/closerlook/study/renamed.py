@@ -1,4 +1,4 @@
-"""Former names of columns, measures and kinds of cells, as older tables and manifests have them, and present names."""
+"""Maps the former names of columns, measures and kinds of cells in older tables and manifests to the present names."""
 
 from __future__ import annotations
 

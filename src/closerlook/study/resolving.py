@@ -25,6 +25,8 @@ T = TypeVar("T")
 
 
 class _Problems:
+    """Collects error messages, so that all problems of a plan are reported together."""
+
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = list(lines)
 
@@ -59,12 +61,12 @@ def resolve_plan(plan: Plan, store: str | Path, source: str = "the plan", known:
     known: problems that were found before.
     """
     problems = _Problems(known)
-    kept = Store(store)
+    opened_store = Store(store)
     encoders: dict[str, tuple[Source, EncoderInfo]] = {}
     for name in plan.encoders:
-        found = problems.catch(partial(_encoder, name, plan, kept))
-        if found is not None:
-            encoders[name] = found
+        encoder = problems.catch(partial(_encoder, name, plan, opened_store))
+        if encoder is not None:
+            encoders[name] = encoder
     tasks: dict[str, Task] = {}
     for name in plan.tasks:
         task = problems.catch(partial(_task, name, plan))
@@ -79,8 +81,8 @@ def resolve_plan(plan: Plan, store: str | Path, source: str = "the plan", known:
         problems.lines.append(f"{_same(weights, encoders)} are the same encoder; expected each once")
     if problems.lines:
         raise PlanError(source, problems.lines)
-    randoms = {f"random:{name}": _random(name, plan, kept) for name in encoders if _wants_random(name, plan)}
-    return ResolvedPlan(plan, encoders, randoms, tasks, settings, str(kept.root), os.getcwd())
+    randoms = {f"random:{name}": _random(name, plan, opened_store) for name in encoders if _wants_random(name, plan)}
+    return ResolvedPlan(plan, encoders, randoms, tasks, settings, str(opened_store.root), os.getcwd())
 
 
 def _same(contents: Sequence[str], names: Iterable[str]) -> str:

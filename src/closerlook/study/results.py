@@ -58,7 +58,7 @@ PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "scikit-lea
 
 
 def write_results(study: ResolvedPlan, out: Path, state: StudyState, seconds: float) -> Path:
-    """Write the table as Parquet and CSV, and the manifest; return the path of the table. Files appear complete."""
+    """Write the table as Parquet and CSV, and the manifest; return the path of the table."""
     table, cells = make_table(study, out, state.graph)
     with atomic_write(out / TABLE) as stream:
         table.to_parquet(stream, index=False)

@@ -1,4 +1,4 @@
-"""Rows of a cell's result: a measure, what it is of, and its value, as plain values that JSON can hold."""
+"""The rows of a cell's result: one measurement each, as plain values for JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The runner of a study: runs every cell once, continues after interruptions, and handles lost workers and inputs."""
+"""The runner of a study: runs every cell once and continues after interruptions.
+
+It runs a cell again if its worker died or if its input disappeared.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +33,12 @@ from closerlook.study.workers import WorkerLost
 
 FAILED = "failed"
 ATTEMPTS = 3
-"""Attempts at a cell whose worker dies before it counts as failed. The last time it runs alone, so that another cell on
-the same machine cannot be the cause.
+"""A cell counts as failed after this many attempts in which its worker died. At the last attempt it runs alone, so that
+another cell on the same machine cannot be the cause.
 """
 
 LEARNT_FROM = 20
-"""Finished cells of each kind from earlier runs whose times are read."""
+"""For each kind of cell: how many of the cells that earlier runs finished are used to predict times."""
 
 PATIENCE = 60.0
 """Seconds to wait until a result that another machine wrote is visible; network file systems may take that long."""
@@ -43,10 +46,12 @@ PATIENCE = 60.0
 
 @dataclass
 class StudyState:
-    """The progress of a study. done: keys of finished cells. failed: error messages, and running: start times, by key.
+    """The progress of a study.
 
     time_left: returns the seconds that the study still needs, if known. coming: the number of cells that each
-    unfinished fine-tuning will bring. computed: the number of cells that this run has finished.
+    unfinished fine-tuning will add, by its key. done: the keys of finished cells. failed: the error message of each
+    failed cell, by key. running: the start time of each running cell, by key. computed: the number of cells that this
+    run has finished; cells that an earlier run finished are not counted.
     """
 
     graph: Graph
@@ -59,7 +64,7 @@ class StudyState:
 
     @property
     def total(self) -> int:
-        """The number of all cells, including those that unfinished fine-tunings will bring."""
+        """The number of all cells, including those that unfinished fine-tunings will add."""
         return len(self.graph.cells) + sum(self.coming.values())
 
     @property
@@ -78,14 +83,14 @@ ProgressCallback = Callable[[StudyState], None]
 
 
 def check_folder(out: Path) -> None:
-    """Refuse a file in the place of a study's folder."""
+    """Raise InputError if the study's folder is a file."""
     if out.exists() and not out.is_dir():
         raise InputError(f"out {out} is a file; expected a folder, existing or new")
 
 
 @contextmanager
 def study_lock(out: Path) -> Iterator[None]:
-    """Lock the study's folder for this process."""
+    """Lock the study's folder for this process; raises InputError if another process has locked it."""
     check_folder(out)
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -113,7 +118,13 @@ def work_through(study: ResolvedPlan, out: Path, engine: Engine, watch: Progress
 
 
 class _Runner:
-    """queue: cells that can run now, in order. needs: the missing inputs of other cells; followers: its reverse."""
+    """Runs the cells of one study.
+
+    pilots: for each kind, the number of cells that are run early to learn how long cells of this kind take.
+    queue: cells that can run now, as a heap. needs: the unfinished inputs of each cell that cannot run yet.
+    followers: the reverse, the cells that wait for each input. futures: the running cells. deaths: how often the worker
+    of each cell died. losses: how often each cell is run again because vectors disappeared from the store.
+    """
 
     def __init__(self, study: ResolvedPlan, out: Path, engine: Engine, watch: ProgressCallback) -> None:
         self.study, self.out, self.engine, self.watch = study, out, engine, watch
@@ -133,7 +144,7 @@ class _Runner:
         self._begin()
         while True:
             self._fill()
-            self._tell()
+            self._report_progress()
             if not self.futures:
                 return self.state
             finished, _ = wait(self.futures, timeout=1.0, return_when=FIRST_COMPLETED)
@@ -196,9 +207,9 @@ class _Runner:
         for key in self.state.done:
             cell = self.state.graph.cells[key]
             seen[cell.kind] += 1
-            found = read_result(self.out, key) if seen[cell.kind] <= LEARNT_FROM else None
-            if found is not None:
-                self.time.learn(cell, found["seconds"])
+            result = read_result(self.out, key) if seen[cell.kind] <= LEARNT_FROM else None
+            if result is not None:
+                self.time.learn(cell, result["seconds"])
 
     # ---- running cells ----
 
@@ -211,7 +222,7 @@ class _Runner:
             heapq.heappop(self.queue)
             self.state.running[cell.key] = time.monotonic()
             self.time.begin(cell)
-            self._tell()
+            self._report_progress()
             self.futures[self.engine.submit(cell, str(self.out))] = cell
 
     def _has_room(self, cell: Cell) -> bool:
@@ -226,7 +237,9 @@ class _Runner:
         if cell.key not in self.state.graph.cells:
             return  # its input is being computed again; it is queued again after that
         if future.cancelled():
-            raise WorkError("the scheduler is gone with all it was at; start it, and run the same command again")
+            raise WorkError(
+                "the scheduler stopped and lost its running cells; start it, and run the same command again"
+            )
         error = future.exception()
         if error is not None:
             self._lost_worker(cell, error)
@@ -235,7 +248,9 @@ class _Runner:
         if not outcome.error:
             self._finish(cell, outcome.seconds)
         elif outcome.reason == "full":
-            raise WorkError(f"{outcome.error}; make room, and run the same command again: it goes on where it stopped")
+            raise WorkError(
+                f"{outcome.error}; free disk space, and run the same command again: it goes on where it stopped"
+            )
         elif outcome.reason == "lost" and self.losses[cell.key] == 0:
             self._lost_input(cell)
         else:
@@ -264,7 +279,7 @@ class _Runner:
         known = set(graph.cells)
         result = read_result(self.out, key)
         if result is None:
-            raise WorkError(f"{result_path(self.out, key)} was there and is gone; run the same command again")
+            raise WorkError(f"{result_path(self.out, key)} has disappeared; run the same command again")
         grow(self.study, graph, key, result)
         self.state.coming.pop(key, None)
         self.time.arrived(key)
@@ -284,7 +299,7 @@ class _Runner:
     # ---- failures ----
 
     def _lost_worker(self, cell: Cell, error: BaseException) -> None:
-        """Run a cell again whose worker died, up to the limit of attempts; any other error of the engine is raised."""
+        """Queue a cell again whose worker died, up to the limit of attempts; raise any other error of the engine."""
         if not isinstance(error, WorkerLost):
             raise WorkError(
                 f"the engine failed ({type(error).__name__}: {error}); run the same command again"
@@ -299,7 +314,7 @@ class _Runner:
             self._fail(cell, f"its worker died {ATTEMPTS} times, the last time while no other cell ran: out of memory?")
 
     def _lost_input(self, cell: Cell) -> None:
-        """Run the cells again that compute a missing input."""
+        """Compute the missing inputs of a cell again: delete the results of the cells that made them."""
         self.losses[cell.key] += 1
         for key in cell.inputs:
             maker = self.state.graph.cells[key]
@@ -309,14 +324,14 @@ class _Runner:
         self._begin()
 
     def _fail(self, cell: Cell, error: str, trace: str = "") -> None:
-        """Write the error to a file; other cells go on."""
+        """Record a failed cell, and write its error to a file; other cells continue."""
         self.state.failed[cell.key] = error
         self.time.drop(cell)
         report = {"key": cell.key, "kind": cell.kind, "title": cell.title, "error": error, "traceback": trace}
         with atomic_write(self.out / FAILED / f"{cell.key}.json") as stream:
             stream.write(json.dumps(report, ensure_ascii=False, indent=1).encode())
 
-    def _tell(self) -> None:
+    def _report_progress(self) -> None:
         self.watch(self.state)
 
 

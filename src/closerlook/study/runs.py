@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class Run:
     """A fine-tuning of an encoder on a task (tuned_on) with a seed, measured on `task`.
 
-    The two tasks differ in a cross-task run. The graph of cells uses the names of the plan, readers of the table those
-    of the table.
+    The two tasks differ in a cross-task run. In the graph of cells, encoder and tasks have their names in the plan; in
+    results that were read from the table, their names in the table.
     """
 
     encoder: str

@@ -1,4 +1,4 @@
-"""How large the inputs of cells are, and the record of what a cell is expected to cost."""
+"""The sizes of the inputs of cells, and `Estimate`, the expected cost of a cell."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BASE_BYTES = 400_000_000
 """Memory of a process that has loaded torch and the other libraries."""
 
 FLOPS = 3e10
-"""Useful operations per second on one core; a guess, corrected as cells finish."""
+"""Floating-point operations per second on one core: a guess, which `RemainingTime` corrects as cells finish."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class SpaceSize:
 def space_size(study: ResolvedPlan, cell: Cell) -> SpaceSize:
     """The size of the space that a cell measures."""
     (task,) = (study.tasks[name] for name in cell.resources["task"])
-    _, info = study.found(cell.resources["encoder"])
+    _, info = study.source_and_info(cell.resources["encoder"])
     return SpaceSize(
         len(task.split(cell.resources["split"])), info.width * VECTORS_PER_EXAMPLE[task.unit], len(task.labels)
     )

@@ -1,4 +1,4 @@
-"""`run_study`: run all cells of a plan and write the table, into one folder."""
+"""`run_study`: runs all cells of a plan (its units of work) and writes the table of results, all in one folder."""
 
 from __future__ import annotations
 
@@ -43,11 +43,13 @@ def run_study(
     """Run every cell of a plan whose result is not in `out` yet, and write the table.
 
     plan: a Plan, its entries, a YAML file, or a preset (default, paper, paper-small). store: the folder for vectors; by
-    default in `out`. engine: 'here', 'processes' or 'dask'; by default as many processes as there are cores.
+    default in `out`. engine: 'here' (this process), 'processes' or 'dask'; by default processes, or here for a single
+    worker. workers: the number of processes; by default one for each core. scheduler: the address of the Dask
+    scheduler. watch: called with the state of the study after every change.
     """
     choose_engine(engine, workers, scheduler)
-    opened = resolve_study(plan, out, store)
-    return execute_study(opened, out, engine=engine, workers=workers, scheduler=scheduler, watch=watch)
+    resolved = resolve_study(plan, out, store)
+    return execute_study(resolved, out, engine=engine, workers=workers, scheduler=scheduler, watch=watch)
 
 
 def resolve_study(
@@ -59,7 +61,7 @@ def resolve_study(
 
 
 def execute_study(
-    opened: ResolvedPlan,
+    resolved: ResolvedPlan,
     out: str | Path,
     *,
     engine: str | None = None,
@@ -72,15 +74,19 @@ def execute_study(
     start = time.monotonic()
     with study_lock(folder):
         with_engine = open_engine(engine, workers, scheduler)
-        state = work_through(opened, folder, with_engine, watch)
+        state = work_through(resolved, folder, with_engine, watch)
         with_engine.close()
         seconds = time.monotonic() - start
-        return CompletedStudy(folder, write_results(opened, folder, state, seconds), state, seconds)
+        return CompletedStudy(folder, write_results(resolved, folder, state, seconds), state, seconds)
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """The expected cost of all cells of one kind: their number, how many are done, seconds on one core, bytes."""
+    """The expected cost of all cells of one kind.
+
+    cells: their number. done: how many have a result. seconds: on one core, for the others. memory: bytes of the
+    largest cell. disk: bytes that the others will write.
+    """
 
     kind: str
     cells: int
@@ -90,12 +96,12 @@ class Forecast:
     disk: int
 
 
-def forecast(opened: ResolvedPlan, out: Path) -> list[Forecast]:
+def forecast(resolved: ResolvedPlan, out: Path) -> list[Forecast]:
     """The expected cost of what a study still has to do, by kind of cell; nothing is run."""
-    graph = foresee(opened, lambda key: read_result(out, key))
+    graph = foresee(resolved, lambda key: read_result(out, key))
     kinds: dict[str, list[Forecast]] = {}
     for key, cell in graph.cells.items():
-        cost, done = estimate_cell(opened, cell), is_finished(out, key)
+        cost, done = estimate_cell(resolved, cell), is_finished(out, key)
         part = Forecast(cell.kind, 1, int(done), 0.0 if done else cost.seconds, cost.bytes, 0 if done else cost.disk)
         kinds.setdefault(cell.kind, []).append(part)
     return [

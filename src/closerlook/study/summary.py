@@ -16,7 +16,7 @@ Both = tuple[float | None, float | None]
 
 @dataclass(frozen=True)
 class Line:
-    """One encoder on one task, at its last layer, on train; accuracy: on test; similarity: of train and test."""
+    """Values for an encoder on a task, on train at the last layer. accuracy: on test. similarity: of train and test."""
 
     encoder: str
     task: str

@@ -57,12 +57,12 @@ class WorkerProcess:
         return future
 
     def close(self, *, now: bool) -> None:
-        """End the process; now: also if it runs a cell. A result file is complete or not there, so none is damaged."""
+        """End the process. now: even if it runs a cell; no result file is damaged, since each is written at once."""
         self._pool.shutdown(wait=True, kill_workers=now)
 
 
 def children_memory() -> int:
-    """The bytes of memory that all processes below this one hold."""
+    """The number of bytes of memory that all child processes use, and their children."""
     total = 0
     for process in psutil.Process().children(recursive=True):
         try:
@@ -73,10 +73,11 @@ def children_memory() -> int:
 
 
 def _environment(threads: int) -> dict[str, str]:
-    """The variables that differ from the parent's environment.
+    """The environment variables of a worker that differ from those of the parent.
 
-    The worker must not find modules in the current folder that the parent does not find there. loky must not restart
-    a worker that takes more memory than after its first cell: loading torch suffices, and every restart loads it again.
+    PYTHONSAFEPATH: a worker must not import modules from the current folder that the parent does not import from there.
+    LOKY_MAX_MEMORY_LEAK_SIZE: loky would restart a worker whose memory grows after its first cell, as it does when
+    torch is loaded; every restart would load torch again.
     """
     own = {"PYTHONSAFEPATH": "1", "LOKY_MAX_MEMORY_LEAK_SIZE": "1e18"}
     return dict.fromkeys(THREAD_VARIABLES, str(threads)) | own

@@ -34,17 +34,18 @@ class GeometryCallback(TrainerCallback):  # type: ignore[misc]  # transformers i
 
     For each layer it logs, as `geometry/layer2/clusters` and so on: the numbers of clusters and labels, whether the
     labels are linearly separable, conflicts, the mean minimum distance of the labels (absolute and in RMS radii), and
-    the spatial similarity to the start of the training. The weights after training are those of a
-    training without the callback.
+    the spatial similarity to the start of the training. The callback does not change the training: the final weights
+    are the same as without it.
 
     Call `attach` to add it to a Trainer and to log to the Trainer's loggers. If it is only passed in `callbacks=`, it
     writes to `state.log_history` and to the results file.
 
-    task: a name, a path or a Task with the examples to measure. max_examples: if the split has more examples, whole
-    texts are drawn by seed until this number is reached. every: steps between two measurements; the first and the last
-    step are measured as well. encoder: the encoder inside the model, or the name of its submodule; needed if the model
-    contains several. tokenizer: by default the Trainer's processing_class. results: a file to which one line of JSON is
-    appended for each layer and measurement. threads: for clustering; all cores by default.
+    task: a name, a path or a Task with the examples to measure. max_examples: if the split has more examples, texts
+    are drawn in a random order (by `seed`) until this number is reached; of the last text, some examples may be
+    missing. every: steps between two measurements; the first and the last step are measured as well. encoder: the
+    encoder inside the model, or the name of its submodule; needed if the model contains several. tokenizer: by default
+    the Trainer's processing_class. results: a file to which one line of JSON is appended for each layer and
+    measurement. threads: for clustering; all cores by default.
 
     Cost (benchmarks/tuning.py: bert-tiny, toy-pos, 2,000 examples, 1 thread, steps of 70 ms): measuring the last layer
     takes 0.12 s, which adds 3% if done every 50 steps; measuring all three layers takes 0.6 s, 18%, most of it for
@@ -203,7 +204,7 @@ def _without_decoder(model: PreTrainedModel) -> torch.nn.Module:
 
 
 def subsample(split: Split, max_examples: int, seed: int) -> Split:
-    """At most max_examples examples of a split: whole texts, in an order drawn by the seed, until it is full."""
+    """The first max_examples examples of a split, if its texts are put in a random order given by the seed."""
     order = np.random.default_rng(seed).permutation(len(split.texts))
     rows = np.sort(np.argsort(order[split.sentence], kind="stable")[:max_examples])
     return Split(split.name, split.texts, split.sentence[rows], split.positions[rows], split.y[rows])

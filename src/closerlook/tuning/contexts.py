@@ -1,4 +1,4 @@
-"""Context managers around a training: random state, deterministic algorithms, silence of transformers."""
+"""Context managers for training: random states, deterministic algorithms, and no messages from transformers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def deterministic_algorithms(device: torch.device) -> Iterator[None]:
     if device.type != "cuda":
         yield
         return
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when the first matrices are multiplied
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS reads it at the first matrix product
     before = torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(True)
     try:

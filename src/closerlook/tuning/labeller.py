@@ -17,7 +17,7 @@ CHUNK = 65536
 
 
 class Labeller(torch.nn.Module):
-    """An encoder with a linear head, whose only input are the pooled vectors of the last layer."""
+    """An encoder with a linear head on the pooled vectors of its last layer."""
 
     accepts_loss_kwargs = True  # the Trainer then passes num_items_in_batch
 
@@ -58,5 +58,5 @@ class Labeller(torch.nn.Module):
         return loss / len(X), correct / len(X)
 
     def gradient_checkpointing_enable(self, *arguments: object, **options: object) -> None:
-        """Turn on gradient checkpointing in the encoder; the Trainer calls this if its arguments say so."""
+        """Turn on gradient checkpointing in the encoder; the Trainer calls this if its arguments request it."""
         self.body.gradient_checkpointing_enable(*arguments, **options)

@@ -21,7 +21,7 @@ BATCH_SIZE = 32
 LORA_RANK = 8
 
 Layers = str | int | Iterable[int]
-"""`all`, `last`, a layer number, several, or a text such as `0,2-4`; layer 0 is the embedding output."""
+"""`all`, `last`, a layer number, several numbers, or a string such as `0,2-4`; layer 0 is the embedding output."""
 
 TaskSource = str | Path | Task
 """A task, or the name or path from which it is loaded."""
@@ -246,7 +246,7 @@ _RULES: dict[str, tuple[str, Callable[[object], bool]]] = {
     "weight_decay": ("a number, 0 or more", lambda value: _is_number(value, 0)),
     "lora": ("True or a rank, 1 or more", lambda value: isinstance(value, bool) or _is_count(value)),
 }
-"""What each setting must be: for people, and as a test."""
+"""For each setting: its valid values, as a text for error messages and as a function that checks a value."""
 
 
 def _plain_splits(splits: str | Sequence[str]) -> str | list[str]:

@@ -9,12 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closerlook.errors import InputError
-from closerlook.tasks.task import Split, Task
+from closerlook.tasks.task import DEV_SPLITS, Split, Task
 from closerlook.tuning.schedule import snapshot_steps
 from closerlook.tuning.settings import TuningSettings
-
-DEV_SPLITS = ("dev", "validation", "valid")
-"""Names of the split on which early stopping measures the loss."""
 
 HELD_OUT = 0.1
 """The share of the training texts on which early stopping measures the loss if the task has no dev split."""

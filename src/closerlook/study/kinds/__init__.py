@@ -37,7 +37,7 @@ KINDS: tuple[Kind, ...] = (
 
 
 def _refuse_duplicates(what: str, names: list[str]) -> None:
-    """Two entries of one name would hide each other in every list that is read by name."""
+    """Raise ValueError if a name occurs twice: one entry would hide the other wherever entries are found by name."""
     twice = [name for name, n in Counter(names).items() if n > 1]
     if twice:
         raise ValueError(f"{what} {', '.join(twice)} is defined twice; expected each once")

@@ -111,7 +111,12 @@ def _check_sizes(value: object) -> object:
 
 
 class Classifier(LayeredPart):
-    """The grid of classifier probes. at: before and after fine-tuning (ends), or every snapshot (all)."""
+    """The grid of classifier probes.
+
+    sizes: the widths of the hidden layers of each probe; "grid": those of the paper. seeds: the number of seeds of each
+    probe. at: when probes are trained: before and after fine-tuning (ends), or at every snapshot (all). max_rounds,
+    patience: see `ProbeTraining`.
+    """
 
     sizes: Annotated[tuple[Sizes, ...], BeforeValidator(_check_sizes)] = GRID
     seeds: int = Field(SEEDS, ge=1)

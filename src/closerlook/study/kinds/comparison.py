@@ -88,7 +88,7 @@ MEASURES = (
     Measure(
         "minimum_distance_change",
         "change of the minimum distance",
-        "change of a label's minimum distance since before fine-tuning",
+        "change of a label's minimum distance by fine-tuning",
         rows="label",
         compares=True,
         training_only=True,
@@ -140,7 +140,7 @@ MEASURES = (
     Measure(
         "mean_minimum_distance_change",
         "mean change of the minimum distance",
-        "change of the minimum distance since before fine-tuning, mean over labels; n: number of labels",
+        "change of the minimum distance by fine-tuning, mean over labels; n: number of labels",
         compares=True,
         training_only=True,
     ),
@@ -148,7 +148,11 @@ MEASURES = (
 
 
 class Compare(PlanPart):
-    """Which spaces are compared: train with test, snapshots with the start, two seeds, two encoders."""
+    """Which spaces are compared.
+
+    train_test: train with each test split. original: each snapshot with the encoder before fine-tuning. seeds: encoders
+    that were fine-tuned with different seeds. encoders: different pretrained encoders.
+    """
 
     train_test: bool = True
     original: bool = True
@@ -181,7 +185,7 @@ KIND = Kind(
 
 
 def compare_spaces(a: Payload, b: Payload, *, permutations: int, resamples: int) -> list[Row]:
-    """The rows of two spaces: their similarity, and how the minimum distance of each label changed from a to b."""
+    """The rows that compare two spaces: similarity, and the change of each label's minimum distance from a to b."""
     before, after = _minimum_distances(a), _minimum_distances(b)
     shared = [label for label in before if label in after]
     if len(shared) < FEWEST_LABELS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from closerlook.study.cells import Cell, ResolvedPlan, common_resources, layers_of, opened_as, resolved_dtype
+from closerlook.study.cells import Cell, ResolvedPlan, common_resources, layers_of, resolved_dtype, task_hashes
 from closerlook.study.inputs import encoder_path, load_tasks
 from closerlook.study.kinds.kind import FIRST, CellResult, Kind
 from closerlook.study.sizes import BASE_BYTES, FLOPS, Estimate, layer_parameters, token_count, vector_bytes
@@ -12,18 +12,18 @@ from closerlook.study.sizes import BASE_BYTES, FLOPS, Estimate, layer_parameters
 
 def extract_cell(study: ResolvedPlan, encoder: str) -> Cell:
     """The cell that extracts the spaces of an encoder; for random weights, only the spaces that are compared."""
-    plan, (source, info) = study.plan, study.found(encoder)
-    whole = encoder in study.encoders
+    plan, (source, info) = study.plan, study.source_and_info(encoder)
+    is_in_plan = encoder in study.encoders
     content = {
         "weights": source.fingerprint,
         "dtype": resolved_dtype(study, source),
         "window": info.window,
         "tasks": [task.content_hash for task in study.tasks.values()],
-        "splits": plan.splits if whole else ["train"],
-        "layers": layers_of(plan, source, info, ends=True) if whole else [info.layers],
+        "splits": plan.splits if is_in_plan else ["train"],
+        "layers": layers_of(plan, source, info, ends=True) if is_in_plan else [info.layers],
         "pool": plan.pool,
     }
-    resources = common_resources(study) | {"encoder": encoder, "tasks": opened_as(study, study.tasks)}
+    resources = common_resources(study) | {"encoder": encoder, "tasks": task_hashes(study, study.tasks)}
     return KIND.cell(content, resources, (), source.name)
 
 
@@ -47,7 +47,7 @@ def run(cell: Cell, out: Path, threads: int) -> CellResult:
 
 def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
     """Expected cost: one forward pass over all texts, and the disk space of the vectors."""
-    _, info = study.found(cell.resources["encoder"])
+    _, info = study.source_and_info(cell.resources["encoder"])
     splits, tasks = cell.content["splits"], study.tasks.values()
     tokens = sum(token_count(task, split) for task in tasks for split in splits)
     disk = sum(vector_bytes(task, splits, info.width, len(cell.content["layers"])) for task in tasks)

@@ -45,7 +45,8 @@ Pairs are ranked by the size of their smaller cluster.
 """
 
 SHOWN_POINTS = 3
-"""Number of points listed for the two clusters together, and for the blocking cluster.
+"""Maximum number of points listed in a blocked merge: this many of the two clusters together, and this many of the
+blocking cluster.
 
 They are the points with the largest weights in the convex combinations that prove the overlap.
 """
@@ -201,7 +202,7 @@ class Uncertainty(LayeredPart):
 
 
 def content(plan: Plan, space: str, *, intervals: bool) -> dict[str, Any]:
-    """What goes into the key of the cell that measures a space."""
+    """What goes into the key of the cell that measures a space. intervals: whether to compute confidence intervals."""
     return {
         "space": space,
         "tau": plan.geometry.tau,
@@ -336,7 +337,10 @@ def _distance_rows(distances: LabelDistances, resampled: ResampledDistances) -> 
 def confidence_bounds(
     value: float, replicates: Floats, within: tuple[float, float] = (0.0, math.inf)
 ) -> dict[str, float]:
-    """The columns ci_low and ci_high of a value, from its resampled values; empty if these are too few."""
+    """The columns ci_low and ci_high of a value, from its resampled values; empty if there are too few of them.
+
+    within: the lowest and the highest possible value; the interval is cut off there.
+    """
     low, high = interval(value, replicates, within=within)
     return {"ci_low": low, "ci_high": high} if math.isfinite(low) else {}
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from closerlook.study.plan import Plan
 
 CellResult = tuple[list[Row], Payload]
+"""The rows for the table, and the data that other cells need."""
 
 FIRST, EARLY, LATER = 0, 1, 2
 """Priorities in the queue: extractions come first, since fine-tunings reuse their vectors; then fine-tunings."""
@@ -24,7 +25,7 @@ FIRST, EARLY, LATER = 0, 1, 2
 
 @dataclass(frozen=True)
 class TrainSpaceSettings:
-    """What a kind needs that measures one train space, before and after fine-tuning.
+    """Settings of a kind of cell that measures single train spaces, before and after fine-tuning.
 
     requested_as: its name in the plan's `measures`. part: its section of a plan. content: the settings that its
     result depends on, which go into the key together with the space.
@@ -42,9 +43,9 @@ class Kind:
     format: part of every key; raise it when the same inputs would give another result. verb: the first words of the
     title of a cell. title: what the report page calls this kind. run: does the work of a cell, given the study's
     folder and the number of threads. estimate: the expected cost. requests: the names in the plan's `measures` that
-    ask for it. measures: what its rows may contain. gpu: whether a GPU helps. priority: lower numbers run first.
-    makes_spaces: whether it writes spaces to the store; it runs again if they are lost. train_space: of a kind that
-    measures one train space.
+    request it. measures: the measures that its rows may have. gpu: whether a GPU makes it faster. priority: lower
+    numbers run first. makes_spaces: whether it writes spaces to the store; it runs again if they are lost. train_space:
+    settings of a kind that measures single train spaces; None for other kinds.
     """
 
     name: str

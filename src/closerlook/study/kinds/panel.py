@@ -187,7 +187,7 @@ MEASURES = (
 
 
 class Panel(LayeredPart):
-    """The panel of each space, and the point similarity of each layer to the pretrained encoder.
+    """The panel (statistics of the shape of a space), and the point similarity of each layer to the pretrained encoder.
 
     neighbours: the number of nearest neighbours of a point, for the share of them that two spaces have in common.
     """

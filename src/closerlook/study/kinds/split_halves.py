@@ -38,7 +38,7 @@ MEASURES = (
 
 def _check_folds(value: int) -> int:
     if value == 1:
-        raise ValueError("expected 0, or 2 and more (1 arrived)")
+        raise ValueError("expected 0, or 2 or more (got 1)")
     return value
 
 

@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 
 from pydantic import Field, ValidationInfo, create_model, field_validator
 
-from closerlook.study.cells import Cell, ResolvedPlan, common_resources, layers_of, opened_as, task_name
+from closerlook.study.cells import Cell, ResolvedPlan, common_resources, layers_of, task_hashes, task_name
 from closerlook.study.entries import PlanPart, as_value_error
 from closerlook.study.inputs import encoder_path, load_tasks
 from closerlook.study.kinds.kind import EARLY, CellResult, Kind
@@ -52,7 +52,7 @@ NOT_IN_TUNING = {
     "save_weights",
     "deterministic",
 }
-"""Fields of TuningSettings that are no entries of `tuning`: other entries set them, or they keep their defaults."""
+"""Fields of TuningSettings that are no entries of `tuning`: other parts of the plan set them, or they have defaults."""
 
 
 def _tuning_entries() -> dict[str, Any]:
@@ -79,7 +79,7 @@ class Tuning(create_model("Tuning", __base__=PlanPart, **_tuning_entries())):  #
 
 
 def tune_cell(study: ResolvedPlan, encoder: str, task: str, seed: int) -> Cell:
-    """The cell of a fine-tuning run, with the spaces of its snapshots."""
+    """The cell that fine-tunes an encoder on a task with a seed."""
     plan, (source, _) = study.plan, study.encoders[encoder]
     settings = replace(study.settings[encoder, task], seed=seed)
     content = {
@@ -90,7 +90,7 @@ def tune_cell(study: ResolvedPlan, encoder: str, task: str, seed: int) -> Cell:
     resources = common_resources(study) | {
         "encoder": encoder,
         "task": task,
-        "probe": opened_as(study, plan.probed(task)),
+        "probe": task_hashes(study, plan.probed(task)),
         "settings": settings.to_dict(),
     }
     return KIND.cell(content, resources, (), f"{source.name} on {task_name(study, task)}, seed {seed}")
@@ -117,15 +117,15 @@ def run(cell: Cell, out: Path, threads: int) -> CellResult:
 def tuning_rows(run: TuningResult) -> list[Row]:
     """The rows of a fine-tuning: loss and accuracy of its linear head at each snapshot."""
     return [
-        row(f"head_{what}", value, split=split, step=one.step, epoch=one.epoch)
-        for one in run.snapshots
-        for what, by_split in (("accuracy", one.accuracy), ("loss", one.loss))
+        row(f"head_{what}", value, split=split, step=snapshot.step, epoch=snapshot.epoch)
+        for snapshot in run.snapshots
+        for what, by_split in (("accuracy", snapshot.accuracy), ("loss", snapshot.loss))
         for split, value in by_split.items()
     ]
 
 
 def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
-    """Forward and backward passes over train in every epoch, and a forward pass over all splits at every snapshot."""
+    """Expected cost: training on train in every epoch, and a forward pass over all splits at every snapshot."""
     encoder, task, probes = (
         cell.resources["encoder"],
         study.tasks[cell.resources["task"]],

@@ -60,7 +60,7 @@ def what_a_person_does(dice: Dice, depth: int) -> Node:
 
 
 def passive(dice: Dice, depth: int = 0) -> Node:
-    """A passive clause, at times with its agent."""
+    """A passive clause, sometimes with its agent."""
     frame = dice.one(PASSIVE_FRAMES)
     subject = noun_phrase(dice, frame.noun, depth, "subject")
     node = bend(verb_phrase(dice, frame, depth + 1, gap=True), "VBN")

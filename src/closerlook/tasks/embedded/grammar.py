@@ -43,7 +43,7 @@ def write_corpus(seed: int = 7, train: int = 800, test: int = 200) -> tuple[str,
 
 
 def labels(root: Node, label: str) -> list[str]:
-    """All labels of the sentence in the five tasks, each with the task's name in front."""
+    """All labels of the sentence in the five tasks, each preceded by a short name of its task."""
     names = [f"question {label}"] if label else []
     for node, _ in linearise(root.as_("root")):
         names += [f"pos {node.upos}", f"dep {node.rel}"]
@@ -52,7 +52,7 @@ def labels(root: Node, label: str) -> list[str]:
 
 
 def sensible(root: Node) -> bool:
-    """Whether the sentence has 3 to 32 words, no content word twice, and one time."""
+    """Whether the sentence has 3 to 32 words, no content word twice, and no conflict between times and tenses."""
     words = [node for node, _ in linearise(root)]
     content = [node.lemma.lower() for node in words if node.upos in ("NOUN", "PROPN", "VERB")]
     return 3 <= len(words) <= 32 and len(set(content)) == len(content) and not _times_clash(words)

@@ -62,7 +62,7 @@ ADJECTIVE_KIND = {
 
 
 def noun_phrase(dice: Dice, kinds: str, depth: int = 0, role: Literal["subject", "object"] = "object") -> Node:
-    """A noun phrase whose head means one of `kinds`, written 'person|thing'."""
+    """A noun phrase whose head is a noun of one of the classes in `kinds`, such as 'person|thing'."""
     kind = dice.one(kinds.split("|"))
     if kind in SPECIAL:
         return SPECIAL[kind](dice)
@@ -82,7 +82,7 @@ def noun_phrase(dice: Dice, kinds: str, depth: int = 0, role: Literal["subject",
 
 
 def common_noun_phrase(dice: Dice, kind: str, depth: int, plural: bool | None = None) -> Node:
-    """A noun phrase with a common noun as its head; plural or not as drawn, unless it is said."""
+    """A noun phrase with a common noun as its head. plural: whether it is plural; None: drawn at random."""
     if plural is None:
         plural = kind not in MASS and dice.chance(0.22)
     draw = dice.early if depth else dice.rather_early  # deep in a sentence, common words
@@ -121,7 +121,7 @@ def determine(dice: Dice, node: Node, kind: str, depth: int) -> Node:
 
 
 def possessor(dice: Dice, sense: Sense, depth: int) -> Node:
-    """A possessive pronoun, or a noun with 's; the sense stands on the pronoun or on the 's."""
+    """A possessive pronoun, or a noun with 's; the sense is annotated on the pronoun or on the 's."""
     if depth > 1 or dice.chance(0.62):
         return possessive_pronoun(dice.early(POSSESSIVE_PRONOUNS), sense)
     owner = names.name(dice) if dice.chance(0.5) else common_noun_phrase(dice, "person", 2, plural=False)
@@ -129,7 +129,7 @@ def possessor(dice: Dice, sense: Sense, depth: int) -> Node:
 
 
 def attribute(dice: Dice, kind: str) -> Node:
-    """An adjective that suits nouns of this kind, at times with an adverb of degree."""
+    """An adjective that fits nouns of this class, sometimes with an adverb of degree."""
     node = adjective(dice.one(ADJECTIVES[ADJECTIVE_KIND.get(kind, "thing")]), "amod")
     if node.lemma not in ABSOLUTE and dice.chance(0.1):
         return node.preceded_by(adverb(dice.early(ADVERBS["degree"][:4])))
@@ -168,9 +168,9 @@ SPECIAL: dict[str, Callable[[Dice], Node]] = {
 
 
 def prepositional_phrase(dice: Dice, governor: str, depth: int = 0, taken: Sequence[str] = (), role: str = "") -> Node:
-    """A prepositional phrase that its governor calls for, or that any clause may have ('any').
+    """A prepositional phrase that fits its governor, a class of verbs or nouns; 'any': that fits every clause.
 
-    taken: prepositions that will not do. role: the only role that will.
+    taken: prepositions that may not be used. role: the only role allowed; empty: any role.
     """
     fitting = [
         (sense, weight)
@@ -182,7 +182,7 @@ def prepositional_phrase(dice: Dice, governor: str, depth: int = 0, taken: Seque
 
 
 def says_when(phrase: Node) -> bool:
-    """Whether a prepositional phrase says when, or for how long."""
+    """Whether a prepositional phrase expresses a time or a duration."""
     sense = phrase.before[0].sense
     return sense is not None and (sense.role in ("Duration", "Interval") or sense.role.endswith("Time"))
 
@@ -203,7 +203,7 @@ def bare_time(dice: Dice) -> Node:
 def from_recipe(dice: Dice, recipe: str) -> Node:
     """A noun or prepositional phrase from its recipe: 'the capital of=Whole>Gestalt COUNTRY'.
 
-    Capitals draw a noun of that class (a plural with +); `=` gives a preposition its sense.
+    A class in capitals stands for a noun of that class (a plural with +); `=` gives a preposition its sense.
     """
     words = recipe.split()
     cut = next((i for i, form in enumerate(words) if "=" in form), len(words))
@@ -225,7 +225,7 @@ def preposition_from(recipe: str) -> Node:
 
 
 def _head(dice: Dice, recipe: str) -> Node:
-    """The noun that is named, or one of the class that is named in capitals."""
+    """The noun in the recipe, or a noun of the class that the recipe names in capitals."""
     kind = recipe.rstrip("+")
     if recipe in CLOSED_WORDS:
         return CLOSED_WORDS[recipe]
@@ -258,7 +258,10 @@ def _ask_how(node: Node) -> Node:
 
 
 def verb_phrase(dice: Dice, frame: Frame, depth: int = 0, gap: bool = False) -> Node:
-    """A verb phrase in its base form: verb, object (unless it is the gap), prepositional phrases, adverb."""
+    """A verb phrase in its base form: verb, object, prepositional phrases, adverb.
+
+    gap: leave out the object, because it is the noun that the clause modifies.
+    """
     node, taken = verb(dice.one(frame.verbs)), []
     dative = frame.kind == "give" and not gap and dice.chance(0.3)
     if frame.noun and not gap:
@@ -302,11 +305,11 @@ def phrasal_verb_phrase(dice: Dice, depth: int = 0) -> Node:
     return node.followed_by(thing, particle) if dice.chance(0.3) else node.followed_by(particle, thing)
 
 
-# --- clauses behind nouns ------------------------------------------------------------------------------------------
+# --- clauses after nouns -------------------------------------------------------------------------------------------
 
 
 def modifier_clause(dice: Dice, kind: str, noun: Node) -> Node:
-    """A clause behind a noun of this class: relative, participle or infinitive."""
+    """A clause after a noun of this class: relative, participle or infinitive."""
     doing = [frame for frame in VERBS.values() if frame.subject == kind]
     undergoing = [frame for frame in VERBS.values() if kind in frame.noun.split("|") and frame.kind not in _ADDRESSED]
     pronoun = _relative_pronoun(dice, kind)
@@ -331,11 +334,11 @@ def _clause_about_doer(dice: Dice, frame: Frame, pronoun: Node, noun: Node) -> N
 
 
 def _relative_pronoun(dice: Dice, kind: str) -> Node:
-    """'that', or for people at times 'who'."""
+    """'that', or for people sometimes 'who'."""
     that = word("that", "PRON", "WDT", "nsubj")
     who = closed("who", "nsubj") if kind in ("person", "kin") else that
     return replace(who if dice.chance(0.5) else that, feats="PronType=Rel")
 
 
 _ADDRESSED = ("tell", "thank", "compare")
-"""Verb classes whose object is not left out in a clause behind it."""
+"""Verb classes that are not used in a clause that modifies their object."""

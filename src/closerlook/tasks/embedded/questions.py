@@ -98,7 +98,7 @@ ABBR:exp 1.6 obj | what | NATO/DNA/UNESCO | stand ~for=Identity
 """
 """Question classes: label, weight, shape | question phrase | subject | verbs with the rest; `/` for a choice."""
 TIMES = ("in=Time YEAR", "on=Time WEEKDAY", "in=Time MONTH", "during=Time the EVENT")
-"""What may stand in front of a question."""
+"""Phrases of time that may precede a question."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Question:
 
     label: str
     shape: str
-    asked: str
+    wh_phrase: str
     subject: str = ""
     predicate: str = ""
 
@@ -119,8 +119,8 @@ def question(dice: Dice) -> tuple[Node, str]:
     node = (_copular if row.shape == "be" else _fronted)(dice, row, indirect)
     if indirect:
         return _ask(dice, node), row.label
-    timeless = row.shape != "be" and row.label.startswith(("HUM", "ENTY", "DESC:reason"))
-    if timeless and dice.chance(0.12):
+    may_name_time = row.shape != "be" and row.label.startswith(("HUM", "ENTY", "DESC:reason"))
+    if may_name_time and dice.chance(0.12):
         node = node.preceded_by(_choose(dice, TIMES).followed_by(punctuation(",")))
     if dice.chance(0.04):
         node = node.preceded_by(name(dice).followed_by(punctuation(",")).as_("vocative"))
@@ -134,29 +134,29 @@ def _choose(dice: Dice, recipes: tuple[str, ...] | list[str]) -> Node:
 
 def _copular(dice: Dice, row: Question, indirect: bool) -> Node:
     """'What is the capital of Peru', 'how old is she'."""
-    asked, subject = _choose(dice, row.asked.split("/")), _choose(dice, row.subject.split("/"))
+    wh_phrase, subject = _choose(dice, row.wh_phrase.split("/")), _choose(dice, row.subject.split("/"))
     copula, subject = be(dice, subject, "cop", 0.25), subject.as_("nsubj")
     rest = [word(row.predicate, "ADP", "IN", "case")] if row.predicate else []
-    return asked.as_("root").followed_by(*_invert([copula], subject, indirect), *rest)
+    return wh_phrase.as_("root").followed_by(*_invert([copula], subject, indirect), *rest)
 
 
 def _fronted(dice: Dice, row: Question, indirect: bool) -> Node:
     """A question word or phrase, then a clause; or the question phrase is itself the subject."""
-    asked = _choose(dice, row.asked.split("/"))
+    wh_phrase = _choose(dice, row.wh_phrase.split("/"))
     node = _predicate(dice, row)
     if row.shape == "subject":
-        tag = "VBD" if dice.chance(0.65) else present_tag(asked)
-        return bend(node, tag).preceded_by(asked.as_("nsubj"))
+        tag = "VBD" if dice.chance(0.65) else present_tag(wh_phrase)
+        return bend(node, tag).preceded_by(wh_phrase.as_("nsubj"))
     subject = _choose(dice, row.subject.split("/"))
     if any(child.stranded for child in node.after):
-        asked = asked.as_("obl")
-    elif asked.rel != "obl":
-        asked = asked.as_("advmod" if asked.upos == "ADV" else row.shape)
+        wh_phrase = wh_phrase.as_("obl")
+    elif wh_phrase.rel != "obl":
+        wh_phrase = wh_phrase.as_("advmod" if wh_phrase.upos == "ADV" else row.shape)
     if row.shape == "passive":
-        helpers = [be(dice, subject, "aux:pass", 0.4 if asked.form == "how" else 1)]
-        return bend(node, "VBN").preceded_by(asked, *_invert(helpers, subject.as_("nsubj:pass"), indirect))
+        helpers = [be(dice, subject, "aux:pass", 0.4 if wh_phrase.form == "how" else 1)]
+        return bend(node, "VBN").preceded_by(wh_phrase, *_invert(helpers, subject.as_("nsubj:pass"), indirect))
     helpers, tag = auxiliaries(dice, node, subject, asks=not indirect)
-    return bend(node, tag).preceded_by(asked, *_invert(helpers, subject.as_("nsubj"), indirect))
+    return bend(node, tag).preceded_by(wh_phrase, *_invert(helpers, subject.as_("nsubj"), indirect))
 
 
 def _predicate(dice: Dice, row: Question) -> Node:

@@ -82,7 +82,7 @@ def controlled(dice: Dice) -> Node:
 
 
 def subordinate(dice: Dice) -> Node:
-    """Two clauses, one an adverbial of the other, before or behind it; or an infinitive of purpose."""
+    """Two clauses, one an adverbial of the other, before or after it; or an infinitive of purpose."""
     main = clause(dice, 1)
     if dice.chance(0.2):
         return main.followed_by(to(what_a_person_does(dice, 1)).as_("advcl"))
@@ -114,7 +114,7 @@ def coordinated(dice: Dice) -> Node:
 
 
 def imperative(dice: Dice) -> Node:
-    """A command, at times with the name of whom it is for."""
+    """A command, sometimes with the name of the person it is addressed to."""
     node = phrasal_verb_phrase(dice, 1) if dice.chance(0.35) else what_a_person_does(dice, 1)
     node = replace(node, feats="Mood=Imp|VerbForm=Fin")
     if dice.chance(0.3):

@@ -12,7 +12,7 @@ MODALS = ("will", "can", "would", "should", "might", "could", "must", "may")
 
 
 def agreement(subject: Node) -> Literal["I", "singular", "plural"]:
-    """Which form of the verb the subject calls for."""
+    """Which form of the verb agrees with the subject."""
     if subject.form in ("I", "i"):
         return "I"
     several = "Number=Plur" in subject.feats or any(node.rel == "conj" for node in subject.after)
@@ -25,7 +25,7 @@ def present_tag(subject: Node) -> str:
 
 
 def be(dice: Dice, subject: Node, rel: str, past: float = 0.6) -> Node:
-    """The form of 'be' that the subject calls for."""
+    """The form of 'be' that agrees with the subject. past: the probability of the past tense."""
     number = agreement(subject)
     if dice.chance(past):
         return auxiliary("be", "were" if number == "plural" else "was", "VBD", rel)
@@ -33,7 +33,7 @@ def be(dice: Dice, subject: Node, rel: str, past: float = 0.6) -> Node:
 
 
 def auxiliaries(dice: Dice, verb: Node, subject: Node, asks: bool) -> tuple[list[Node], str]:
-    """Auxiliaries for a drawn tense, and the Penn tag the verb then takes."""
+    """The auxiliaries of a tense drawn at random, and the Penn tag of the verb. asks: whether it is a question."""
     present = present_tag(subject)
     shape = _tense(dice, verb, asks)
     if shape == "modal":
@@ -54,7 +54,7 @@ def auxiliaries(dice: Dice, verb: Node, subject: Node, asks: bool) -> tuple[list
 
 
 def _tense(dice: Dice, verb: Node, asks: bool) -> str:
-    """A tense or auxiliary; questions keep to plain tenses, and stative verbs are not said in the progressive."""
+    """A tense or auxiliary; questions mostly have plain tenses, and stative verbs are never progressive."""
     less = 0.5 if asks else 1
     progressive = [] if verb.lemma in STATIVE else [("be", 6 * less)]
     return dice.weighted(

@@ -20,7 +20,7 @@ class Node:
     """A word and its dependents, in the order of the sentence.
 
     glue: the side on which no space is written.
-    stranded: a stranded preposition; its head is the question or relative word in front of its parent.
+    stranded: a stranded preposition; its head is the question word or relative pronoun before its parent.
     """
 
     form: str
@@ -108,7 +108,7 @@ def auxiliary(lemma: str, form: str, xpos: str, rel: str = "aux") -> Node:
 
 
 def contracted_not() -> Node:
-    """The n't that is written onto an auxiliary."""
+    """The n't that is joined to an auxiliary."""
     return replace(closed("n't", "advmod"), glue="left")
 
 
@@ -128,7 +128,7 @@ def interjection(form: str) -> Node:
 
 
 def preposition(sense: Sense) -> Node:
-    """A preposition with its sense; one of several words is a fixed expression without a sense."""
+    """A preposition with its sense; a preposition of several words is a fixed expression and has no sense."""
     first, *rest = sense.form.split("_")
     node = word(first, "SCONJ" if first == "because" else "ADP", "IN", "case")
     if rest:
@@ -159,7 +159,7 @@ def linearise(node: Node, head: Node | None = None) -> Iterator[tuple[Node, Node
 
 
 def _question_phrase(verb: Node) -> Node:
-    """The dependent in front of the verb that holds a question or relative word."""
+    """The dependent before the verb that contains a question word or a relative pronoun."""
     return next(child for child in verb.before if any(node.xpos.startswith("W") for node, _ in linearise(child)))
 
 

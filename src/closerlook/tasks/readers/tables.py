@@ -241,7 +241,9 @@ def _unit(target: Record) -> Unit:
 def _targets(target: object, unit: Unit, key: str) -> list[Target]:
     """A list with the target that a JSON object describes; empty if the target has no label."""
     if not isinstance(target, dict) or _unit(target) != unit:
-        raise InputError(f"invalid target {short_repr(target)}; expected a {unit} target, as the first of this record")
+        raise InputError(
+            f"invalid target {short_repr(target)}; expected a {unit} target, like the first target of this record"
+        )
     if key not in target:
         raise InputError(f"a target has no key {key!r}; its keys are {_listed(target)}: name its label with label=")
     label = label_name(target[key])
