@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from closerlook.encoders.source import EMBEDDED
-from closerlook.tasks.task import Task
+from closerlook.tasks.task import DEV_SPLITS, Task
 from closerlook.tuning import TuningSettings, tune
-from closerlook.tuning.steps import DEV_SPLITS, choose_texts, count_steps, planned_steps
+from closerlook.tuning.steps import choose_texts, count_steps, planned_steps
 from tests.tuning.tasks import small
 
 
