@@ -4,11 +4,13 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from closerlook.cli import probe
 from closerlook.geometry import Audit, cluster
 from closerlook.representations.space import Provenance, Space
 from tests.cli.console import answer, assert_refused, run, saved, shown_on_a_terminal
@@ -323,6 +325,18 @@ def test_blocked_merges_show_the_words_of_their_rows(tmp_path: Path, capsys: Cap
     out, _ = run(capsys, "probe", file)
     assert "2: shore (1.00)" in out
     assert "Blocked merges: clusters with the same label whose union overlaps a cluster of another label" in out
+    assert "; undecided:" not in out
     assert "blocking cluster" in out
     (plain,) = answer(capsys, "probe", saved(tmp_path / "plain.npz", X=LINE, y=LINE_LABELS))["blocked_merges"]
     assert (plain["words"], plain["blocking_words"]) == (None, None)
+
+
+def test_the_title_of_the_blocked_merges_says_what_undecided_means(
+    tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decided = probe._largest_blocked_merges
+    monkeypatch.setattr(
+        probe, "_largest_blocked_merges", lambda result: [replace(merge, decided=False) for merge in decided(result)]
+    )
+    out, _ = run(capsys, "probe", saved(tmp_path / "points.npz", X=LINE, y=LINE_LABELS))
+    assert "; undecided: no overlap was proved" in " ".join(out.split())

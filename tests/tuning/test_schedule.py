@@ -55,7 +55,11 @@ def test_every_schedule_includes_the_first_and_the_last_step(total: int, per_epo
         ("", "snapshots '' requested"),
         (2.5, "snapshots 2.5 requested"),
         ([1, "x"], "requested; expected log"),
-        (1, "1 snapshots requested; expected at least 2"),
+        (
+            1,
+            "1 snapshots requested; expected at least 2, the start and the end "
+            "(for a snapshot at step 1: [1] in a plan or in Python, `1,` on the command line)",
+        ),
         ([-1], "a snapshot at step -1 requested; steps count from 0"),
         ([21], "a snapshot at step 21 requested; this training has steps 0 to 20"),
         ("0,21", "a snapshot at step 21 requested"),
@@ -65,6 +69,15 @@ def test_invalid_schedules_are_refused_in_one_line(snapshots: Snapshots, message
     with pytest.raises(InputError) as refused:
         snapshot_steps(snapshots, 20, 5)
     assert message in str(refused.value)
+
+
+def test_the_forms_that_the_message_about_one_snapshot_names_are_accepted() -> None:
+    assert read_snapshots([1]) == read_snapshots("1,") == [1]
+
+
+def test_a_negative_number_of_snapshots_is_refused_without_a_form_that_would_be_refused_too() -> None:
+    with pytest.raises(InputError, match="^-3 snapshots requested; expected at least 2, the start and the end$"):
+        snapshot_steps(-3, 20, 5)
 
 
 def test_reading_the_stored_form_gives_the_same_form() -> None:

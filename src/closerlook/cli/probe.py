@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "Example: closerlook probe train.npz --test test.npz --json"
 SHOWN_PAIRS = 10
-"""The maximum number of blocked merges in the output, and of clusters of each label that are considered for them."""
+"""At most this many blocked merges are shown. They are chosen among this many of the largest clusters of each label."""
 
 SHOWN_ROWS = 3
 """The maximum number of points listed for each side of a blocked merge."""
@@ -180,6 +180,8 @@ def _print(result: ProbeOutcome) -> None:
             f"Blocked merges: clusters with the same label whose union overlaps a cluster of another label "
             f"({len(merges)} of {pairs:,} pairs, largest clusters first)"
         )
+        if not all(merge["decided"] for merge in merges):
+            title += "; undecided: no overlap was proved"
         names = "points" if result.points.words is None else "points: words"
         columns = [
             "label",
@@ -200,7 +202,7 @@ def _summary(result: ProbeOutcome) -> list[tuple[str, str]]:
         ("labels", f"{clustering.n_labels}"),
         ("linearly separable", "yes: one cluster for each label" if clustering.is_separable else "no"),
         ("conflicts", f"{len(clustering.conflicts):,} points with the same vector as a point of another label"),
-        ("undecided", f"{clustering.n_undecided:,} merges refused without a proof"),
+        ("undecided", f"{clustering.n_undecided:,} merges not made: neither overlap nor separation was proved"),
     ]
     if result.prediction is not None:
         test = result.prediction

@@ -129,7 +129,8 @@ def _encode(
     backend: Tokenizer, words: Sequence[tuple[str, ...]], capacity: int, step: int
 ) -> tuple[list[_Window], Ints]:
     """The windows of all texts, and for each window the number of its text."""
-    # Windows are cut below: some releases of `tokenizers` return only the second window of a truncated text.
+    # Long texts are split by `_split_windows`, not by `tokenizers`, because some of its releases return only the second
+    # window of a truncated text.
     backend.no_truncation()
     backend.no_padding()
     encodings = backend.encode_batch([" ".join(text) for text in words])

@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 CHUNK = 1 << 16
-"""Numbers in each temporary array: half a megabyte fits into the cache of a core."""
+"""How many numbers a temporary array has: as float64 they take half a megabyte, which fits into the cache of a core."""
 
 TOLERANCE = 1e-6
 """Accepted asymmetry, relative to the largest distance: a table stored as float32 has this much."""
@@ -100,8 +100,8 @@ def spatial_similarity(
     a and b: label distances, or pairs (labels, matrix). The confidence intervals are percentiles over `resamples`
     bootstrap draws of labels; pairs of a label with itself are dropped. Labels are drawn rather than pairs, as pairs
     that share a label are not independent. Intervals are NaN if fewer than half of the draws have a correlation. The
-    p-value is that of the one-sided Mantel test over `permutations` relabellings of b, or over all m! if these are no
-    more. 0 skips either.
+    p-value is that of the one-sided Mantel test over `permutations` random relabellings of b, or over all m! of them if
+    m! is not larger than `permutations`. resamples=0 skips the intervals, permutations=0 the test.
 
     >>> before = (["ADJ", "NOUN", "VERB", "X"], [[0, 1, 2, 4], [1, 0, 3, 5], [2, 3, 0, 6], [4, 5, 6, 0]])
     >>> after = (["VERB", "NOUN", "ADJ"], [[0, 7, 4], [7, 0, 2], [4, 2, 0]])
@@ -160,8 +160,8 @@ class _Pairs:
     def of(cls, table: _Table, labels: Sequence[Label]) -> _Pairs:
         rows = [table.labels.index(label) for label in labels]
         distances = table.values[np.ix_(rows, rows)][np.triu_indices(len(rows), 1)]
-        # Correlations do not depend on the scale. Rounding to a grid restores ties and constant sides that differ only
-        # by rounding errors.
+        # Dividing by the largest distance does not change correlations. Rounding makes distances equal that differ only
+        # by rounding errors, so that ties, and spaces in which all distances are equal, are recognised.
         values = np.round(distances / (distances.max() or 1.0), 12).astype(np.float64)
         run = np.unique(values, return_inverse=True)[1]
         order = np.argsort(values, kind="stable")
@@ -173,7 +173,10 @@ class _Pairs:
         return len(self.starts) == 1
 
     def ranks(self, w: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-        """(k, p) the mean rank of each pair if pair q occurs w[:, q] times, and (k,) whether all are equal."""
+        """(k, p) the mean rank of each pair in each of k draws, and (k,) whether all distances in a draw are equal.
+
+        w: (k, p) how often each pair occurs in each draw.
+        """
         times = np.add.reduceat(w[:, self.order], self.starts, axis=1)
         ranks = np.cumsum(times, axis=1) - (times - 1) / 2
         return ranks[:, self.run], times.max(axis=1) == times.sum(axis=1)
@@ -256,7 +259,8 @@ def _mantel(x: _Pairs, y: _Pairs, permutations: int, rng: np.random.Generator) -
     left, right = x.standardised(), y.standardised()
     matrix = np.zeros((m, m))
     matrix[i, j] = matrix[j, i] = right
-    # A relabelling that changes nothing sums in a different order: the allowance keeps rounding from deciding a tie.
+    # A relabelling can give the same correlation, but its terms are added in another order, so the result may be
+    # smaller by a rounding error. Subtracting 1e-12 makes it still count as a tie.
     least = left @ right - 1e-12
     chunks = _every_order(m) if exact else _random_orders(m, permutations, rng)
     correlations = np.concatenate([matrix.take(orders[:, i] * m + orders[:, j]) @ left for orders in chunks])

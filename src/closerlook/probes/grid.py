@@ -29,7 +29,7 @@ GRID: tuple[Sizes, ...] = tuple((first, second) for first in WIDTHS for second i
 
 SEEDS = 5
 STACK_BYTES = 1 << 28
-"""The maximum number of bytes of vectors in one batch. Pairs of train and test that need more take several batches."""
+"""Pairs of train and test share a batch up to this many bytes of vectors. A larger pair is a batch of its own."""
 
 Measured = NDArray[np.float64]
 
@@ -216,7 +216,8 @@ def probe_grids(
 ) -> list[ProbeResult]:
     """The result of `probe_grid` for each pair of train and test.
 
-    Pairs whose arrays have the same shapes are trained together, for speed.
+    Pairs with the same array shapes and number of labels in train are trained together, for speed, as far as memory
+    allows (STACK_BYTES).
     """
     from closerlook.encoders.loading import choose_device
 
@@ -334,7 +335,11 @@ def checked(given: Labelled, name: str) -> tuple[NDArray[np.float64], Integers, 
 
 
 def _batches_of_pairs(prepared: Sequence[_Prepared]) -> list[list[int]]:
-    """The indices of the pairs in each batch: arrays of the same shapes, at most STACK_BYTES in all."""
+    """The indices of the pairs in each batch.
+
+    Pairs in a batch have the same array shapes and the same number of labels in train. Together they have at most
+    STACK_BYTES of vectors, except a single pair that is larger.
+    """
     same_shape: dict[tuple[object, ...], list[int]] = {}
     for at, pair in enumerate(prepared):
         same_shape.setdefault((pair.X.shape, len(pair.labels), pair.X_test.shape), []).append(at)

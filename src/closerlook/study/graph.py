@@ -46,8 +46,8 @@ class Graph:
 
     waiting: the fine-tunings that have no result yet, by the key of their cell. The cells that measure their snapshots
     are added when the result is known.
-    final_spaces: for each finished fine-tuning, the train space of its final snapshot at the last measured layer, on
-    the task it was fine-tuned on.
+    final_spaces: for each finished fine-tuning whose spaces are clustered or compared, the train space of its final
+    snapshot at the last measured layer, on the task it was fine-tuned on.
     """
 
     cells: dict[str, Cell] = field(default_factory=dict)
@@ -153,7 +153,8 @@ class _EncoderState:
     def _add(self, kind: Kind, content: dict[str, Any], task: str, position: Position, split: str = "train") -> str:
         """Add a cell that reads spaces of this encoder state, and return its key.
 
-        An encoder with random weights is only a baseline for comparisons: its own measures get no rows in the table.
+        An encoder with random weights that the plan does not list is only a baseline for comparisons: its own measures
+        get no rows in the table.
         """
         key = self.graph.add(
             kind.cell(content, self.resources(task, split), (self.producer,), describe_position(position))
@@ -165,8 +166,8 @@ class _EncoderState:
     def add_geometry(self, task: str, split: str, layer: int, *, is_end: bool) -> str:
         """Add the cell that clusters a space, and return its key.
 
-        is_end: whether this is the state before or after fine-tuning. Only then are confidence intervals computed (from
-        resampled examples), if the plan requests uncertainty.
+        is_end: whether this is the first state (before fine-tuning) or the last (after it), not one in between. Only
+        then are confidence intervals computed (from resampled examples), if the plan requests uncertainty.
         """
         plan = self.study.plan
         intervals = is_end and "uncertainty" in plan.measures and layer in self.chosen(plan.uncertainty.layers)
@@ -212,11 +213,12 @@ class _TrainSpace:
 def _add_spaces(state: _EncoderState, task: str, layers: Sequence[int], *, is_end: bool) -> dict[int, str]:
     """Add the cells that measure one encoder state on one task.
 
-    Returns, for each layer, the key of the cell that clusters the train split; empty if the space is not clustered but
-    its points are compared.
-    is_end: whether this is the state before or after fine-tuning. If it is, the train split and all test splits are
-    clustered, and all measures of a single train space run, unless the encoder was fine-tuned on a different task. At
-    snapshots in between, only the train split is clustered, and the classifier runs only if the plan has `at: all`.
+    Returns, for each layer, the key of the cell that clusters the train split. The key is "" if the space is not
+    clustered but its points are compared; the dict is empty if neither is done.
+    is_end: whether this is the first state (before fine-tuning) or the last (after it), not one in between. If it is,
+    the train split and all test splits are clustered. The other measures of a single train space are added too, but
+    only if the encoder was not fine-tuned on a different task. At snapshots in between, only the train split is
+    clustered, and the classifier runs only if the plan has `at: all`.
     """
     plan = state.study.plan
     requests = set(plan.measures)
@@ -306,9 +308,10 @@ def _add_final(study: ResolvedPlan, graph: Graph, run: Run, final: _TrainSpace) 
 
 
 def _compare_snapshots(study: ResolvedPlan, graph: Graph, spaces: list[_TrainSpace]) -> None:
-    """At one layer: compare every snapshot, including step 0, with step 0, and add the cell for the label centroids.
+    """At one layer: compare every snapshot with step 0, and add the cell for the label centroids.
 
-    That cell measures how the mean of each label moves over the snapshots.
+    Step 0 is compared with itself as well, so that the table has a row for every snapshot. The cell for the centroids
+    measures how the mean of each label moves over the snapshots.
     """
     plan, start, end = study.plan, spaces[0], spaces[-1]
     if plan.compare.original:
@@ -362,8 +365,8 @@ def _compare_with_random(end: _TrainSpace) -> None:
     """Compare a space with the space that the same architecture gives with random weights, at the encoder's last layer.
 
     Points are compared only for the pretrained encoder. The reason: random weights depend on the version of torch, so a
-    study that is continued with another version computes this baseline again. A comparison of points after fine-tuning
-    would then need the vectors of the fine-tuned encoder, and without them on that machine a new fine-tuning.
+    study that is continued with another version computes this baseline again. To compare points after fine-tuning, it
+    would then need the vectors of the fine-tuned encoder; on a machine without them, it would have to fine-tune again.
     """
     state, study = end.state, end.state.study
     name = f"random:{state.encoder}"

@@ -72,8 +72,9 @@ def _read_text(snapshots: str) -> str | int | list[int]:
 
 def _checked_number(number: int) -> int:
     if number < 2:
+        hint = f" (for a snapshot at step {number}: [{number}] in a plan or in Python, `{number},` on the command line)"
         raise InputError(
-            f"{number} snapshots requested; expected at least 2, the start and the end (or steps: [{number}])"
+            f"{number} snapshots requested; expected at least 2, the start and the end{hint if number >= 0 else ''}"
         )
     return number
 

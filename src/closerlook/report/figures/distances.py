@@ -128,9 +128,10 @@ def _tooltip(marks: LabelMarks, label: str) -> str:
 def distance_data(results: Results, runs: Sequence[Run]) -> pd.DataFrame:
     """One row for each label and step.
 
-    nearest_label: the nearest other label, with the first seed. distance: the distance to it, mean over seeds. low,
-    high: the range over seeds; with one seed, the confidence interval if it was computed. distance_in_rms_radii: the
-    distance divided by the RMS radius of the space. change: the distance minus the distance at the first step.
+    distance: the distance to the nearest other label, mean over seeds. nearest_label: which label that is with the
+    first seed; it may be a different one with other seeds. low, high: the range over seeds; with one seed, the
+    confidence interval if it was computed. distance_in_rms_radii: the distance divided by the RMS radius of the space.
+    change: the distance minus the distance at the first step.
     All rows of a label have the same p (the p-value of the change from the first to the last step), few_points (a note
     if the label has few points) and change_group (see GROUPS).
     """

@@ -69,13 +69,13 @@ MEASURES = (
         "separable_pairs_n_over_2d",
         "n / 2d",
         "number of points of two labels divided by twice the number of dimensions, mean over pairs of labels; "
-        "below 1, most labellings are separable; the same as n_over_2d",
+        "below 1, most labellings are separable; the same value as n_over_2d of the panel",
     ),
     Measure(
         "separable_pairs_cover_probability",
         "Cover probability, %",
         "probability that a random labelling of the points of two labels is separable, mean over pairs of labels; "
-        "the same as cover_probability",
+        "the same value as cover_probability of the panel, which is shown from 0 to 1",
         digits=1,
         scale=100.0,
     ),
@@ -83,7 +83,8 @@ MEASURES = (
         Measure(
             "subsampled_clusters",
             "clusters of subsampled points",
-            "number of clusters on a subsample of the points, in which rare labels may be missing; n: its size",
+            "number of clusters on a subsample of the points (column n: how many they are); rare labels may be missing "
+            "from it",
             digits=1,
         )
     ),
@@ -91,7 +92,8 @@ MEASURES = (
         Measure(
             "subsampled_mean_minimum_distance",
             "mean minimum distance of subsampled points",
-            "mean minimum distance on a subsample of the points, in which rare labels may be missing; n: its size",
+            "mean minimum distance on a subsample of the points (column n: how many they are); rare labels may be "
+            "missing from it",
         )
     ),
 )

@@ -47,7 +47,8 @@ from closerlook.tasks.embedded.words import (
 
 PRONOUN_CHANCE = {"person": 0.42, "kin": 0.42, "thing": 0.1, "text": 0.1, "tool": 0.1, "food": 0.1}
 OWNED_CHANCE = {"kin": 0.6, "body": 0.7, "thing": 0.25, "clothes": 0.4, "quality": 0.3, "animal": 0.15, "text": 0.12}
-"""How often a noun of this class is a pronoun, and how often it has a possessive in front."""
+"""How often a pronoun (for people: a pronoun or a name) replaces a noun of this class, and how often the noun has a
+possessive in front (for mass nouns: a quarter as often)."""
 PLAIN = ("clock", "topic", "sort", "measure", "portion", "unit", "figure", "part", "body")
 """Classes that take no adjective."""
 ADJECTIVE_KIND = {
@@ -161,16 +162,17 @@ SPECIAL: dict[str, Callable[[Dice], Node]] = {
     "tool_many": lambda dice: common_noun_phrase(dice, "tool", 2, plural=True),
     "vehicle_bare": lambda dice: noun(dice.early(NOUNS["vehicle"])),
 }
-"""Object classes that are not a list of nouns."""
+"""Classes whose phrases are made by a function of their own."""
 
 
 # --- prepositional phrases -----------------------------------------------------------------------------------------
 
 
 def prepositional_phrase(dice: Dice, governor: str, depth: int = 0, taken: Sequence[str] = (), role: str = "") -> Node:
-    """A prepositional phrase that fits its governor, a class of verbs or nouns; 'any': that fits every clause.
+    """A prepositional phrase for one class of verbs or nouns.
 
-    taken: prepositions that may not be used. role: the only role allowed; empty: any role.
+    governor: the class that the phrase must fit; 'any': it must fit every clause. taken: prepositions that may not be
+    used. role: the only role allowed; empty: any role.
     """
     fitting = [
         (sense, weight)
@@ -238,7 +240,7 @@ def _head(dice: Dice, recipe: str) -> Node:
 
 
 def _modifier(form: str, kind: str) -> Node:
-    """A word in front of a noun of this class, in the relation that its part of speech has there."""
+    """A word in front of a noun of this class. Its part of speech decides its dependency relation (adjective: amod)."""
     if form in POSSESSIVE_PRONOUNS:
         return possessive_pronoun(form, OWNERS.get(kind, Sense("", "Gestalt", "Gestalt")))
     node = CLOSED_WORDS[form] if form in CLOSED_WORDS else noun(form)
