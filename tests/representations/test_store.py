@@ -227,6 +227,39 @@ def test_gc_sweeps_abandoned_work_but_not_work_that_is_held_or_fresh(store: Stor
     assert sorted(path.name for path in (store.root / "work").iterdir()) == ["fresh", "fresh.lock", "held", "held.lock"]
 
 
+def test_gc_removes_both_folders_of_a_killed_process_but_leaves_no_lock_files_in_a_dry_run(store: Store) -> None:
+    code = (
+        "import os, sys\nfrom closerlook.representations.store import Store\nstore = Store(sys.argv[1])\n"
+        "with store.workspace('w') as first, store.workspace('w') as second:\n"
+        "    (first / 'half').write_text('half')\n"
+        "    (second / 'half').write_text('half')\n"
+        "    os._exit(0)\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(store.root)], check=True)
+    work = store.root / "work"
+    (work / "without-lock").mkdir()
+    folders = sorted(path for path in work.iterdir() if path.is_dir())
+    assert len(folders) == 3
+    assert store.gc() == []
+    for path in work.rglob("*"):
+        os.utime(path, (1.0, 1.0))
+    before = sorted(work.iterdir())
+    assert [item.path for item in store.gc(dry_run=True)] == folders
+    assert sorted(work.iterdir()) == before
+    assert [item.path for item in store.gc()] == folders
+    assert list(work.iterdir()) == []
+
+
+def test_gc_leaves_the_separate_folder_of_a_process_that_still_works_there(store: Store) -> None:
+    with store.workspace("w") as first, store.workspace("w") as second:
+        for path in (store.root / "work").rglob("*"):
+            os.utime(path, (1.0, 1.0))
+        assert store.gc() == []
+        assert first.is_dir()
+        assert second.is_dir()
+    assert list((store.root / "work").glob("w-*")) == []
+
+
 def test_entries_describe_the_spaces(store: Store) -> None:
     file = put(store)
     (entry,) = store.entries()

@@ -1,8 +1,11 @@
-"""A store of spaces on disk, addressed by content: memory-mapped, verified on every read, safe for many processes.
+"""A store of spaces on disk, found by a hash of everything that determines them.
 
-spaces/ab/ab….safetensors   one space; its name is the hash of everything that determines its vectors and labels
+Spaces are memory-mapped and verified on every read. Many processes can use one store at the same time.
+
+spaces/ab/ab….safetensors   one space; its key and name: the hash of everything that determines its vectors and labels
 facts/ab/ab….json           the `EncoderInfo` of an encoder, so that its spaces are found without loading it
 work/NAME/                  an extraction that is running, or was interrupted and can continue
+work/NAME.lock              locked while a process works in that folder
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ FORMAT = 1
 """Part of every key; increase it when the same request would give different vectors or a different file layout."""
 
 ABANDONED = 24 * 3600.0
-"""`gc` removes unfinished work that no process has locked after this many seconds."""
+"""After this many seconds without a change, `gc` removes unfinished work, unless a process has locked it."""
 
 UNREADABLE = "cannot be read"
 """How the message of `verify` begins for a file that could not be opened."""
@@ -106,7 +109,8 @@ class Store:
         """A folder for unfinished files, removed if the block ends without an error.
 
         If the process is killed, the next one finds its files there. If another process works in this folder already,
-        a separate folder is created: both processes do the work, and neither waits.
+        a separate folder is created: both processes do the work, and neither waits. The separate folder is removed when
+        the block ends, with or without an error, and no other process continues it.
         """
         folder = self.root / "work" / name
         try:
@@ -116,19 +120,21 @@ class Store:
                 lock.acquire()
             except filelock.Timeout:
                 folder = folder.with_name(f"{name}-{secrets.token_hex(4)}")
+                lock = filelock.FileLock(f"{folder}.lock", timeout=0)  # `gc` removes only what is not locked
+                lock.acquire()
             folder.mkdir(exist_ok=True)
         except OSError as error:
             raise self._unwritable(error) from None
+        is_separate, is_finished = folder.name != name, False
         try:
             yield folder
-        except BaseException:
-            if not lock.is_locked:
-                shutil.rmtree(folder, ignore_errors=True)
-            raise
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
+            is_finished = True
         finally:
+            if is_finished or is_separate:
+                shutil.rmtree(folder, ignore_errors=True)
             lock.release()
+            if is_separate:
+                Path(lock.lock_file).unlink(missing_ok=True)
 
     def commit(self, writer: SpaceWriter) -> None:
         """Finish the space file and move it to its place in the store, in one step."""
@@ -153,7 +159,7 @@ class Store:
             yield Entry(path.stem, path, stat.st_size, stat.st_mtime, n, d, provenance)
 
     def verify(self) -> Iterator[tuple[Path, str | None]]:
-        """Every file in the store with the problem found in it, None for a good file; each file is read completely."""
+        """Every space file in the store with the problem found in it, None for a good file; each is read completely."""
         for path in self._files():
             try:
                 _load_verified(path)
@@ -192,16 +198,18 @@ class Store:
         return removals + list(self._remove_abandoned(dry_run))
 
     def _remove_abandoned(self, dry_run: bool) -> Iterator[Removal]:
-        """Remove unfinished work that no process has locked and that was not changed for `ABANDONED` seconds."""
+        """Remove unfinished work that was not changed for `ABANDONED` seconds: part files, and folders not locked."""
         reason = "left behind by an interrupted run"
         for part in [path for path in self.root.rglob(f".*{PART}") if _age(path) > ABANDONED]:
             yield Removal(part, part.stat().st_size, reason)
             if not dry_run:
                 part.unlink(missing_ok=True)
-        for lock_file in (self.root / "work").glob("*.lock"):
-            folder = lock_file.with_suffix("")
+        paths = [path for path in (self.root / "work").glob("*") if path.is_dir() or path.suffix == ".lock"]
+        for folder in sorted({path.with_name(path.name.removesuffix(".lock")) for path in paths}):
+            lock_file = folder.with_name(f"{folder.name}.lock")
             if _age(lock_file, folder, *folder.rglob("*")) <= ABANDONED:
                 continue
+            had_lock = lock_file.exists()
             with suppress(filelock.Timeout), filelock.FileLock(lock_file, timeout=0):
                 if folder.exists():
                     yield Removal(
@@ -209,6 +217,7 @@ class Store:
                     )
                 if not dry_run:
                     shutil.rmtree(folder, ignore_errors=True)
+                if not (dry_run and had_lock):
                     lock_file.unlink(missing_ok=True)
 
     def _unwritable(self, error: OSError) -> WorkError:
