@@ -175,9 +175,8 @@ def accuracy_table(results: Results) -> Table:
     note = (
         "Accuracy: the accuracy of a classifier probe that is trained on train and tested on the n examples of "
         f"{results.test_split}; its hidden layer sizes are chosen on a held-out part of train. {ACCURACY_SPREAD} "
-        "Similarity: Pearson "
-        f"correlation of the label distances of train and {results.test_split}, with its 95% bootstrap interval over "
-        f"labels. {null_note(results, shuffled='')}"
+        f"Similarity: Pearson correlation of the label distances of train and {results.test_split}, with its 95% "
+        f"bootstrap interval over labels. {null_note(results, shuffled='')}"
     ).rstrip()
     return Table("accuracy", "Accuracy and train–test similarity, values", note, columns, tuple(rows)).without_empty()
 

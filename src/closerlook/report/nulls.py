@@ -119,11 +119,10 @@ SEPARABILITY_NOTE = (
     "with shuffled labels. Cover probability: the probability that a random labelling of the n points of two labels in "
     "d dimensions is separable, by Cover's theorem; it is one half at n = 2d. n / 2d and the Cover probability are "
     "means over pairs of labels. Clusters: the number of clusters on a subsample; the column “points” gives its size. "
-    "Rare labels may be missing from it. "
-    "Shuffled labels: mean ± standard deviation over shuffles. z: the value of the true labels minus the mean of the "
-    "shuffled labels, divided by that standard deviation; – if it is 0. p: the share of labellings (the shuffled ones "
-    "and the true one) whose value is at least as extreme as that of the true labels; with k shuffles, p is at least "
-    "1 / (k + 1)."
+    "Rare labels may be missing from it. Shuffled labels: mean ± standard deviation over shuffles. z: the value of the "
+    "true labels minus the mean of the shuffled labels, divided by that standard deviation; – if it is 0. p: the share "
+    "of labellings (the shuffled ones and the true one) whose value is at least as extreme as that of the true labels; "
+    "with k shuffles, p is at least 1 / (k + 1)."
 )
 
 NullComparison = tuple[Measurement | None, Measurement | None, float | None, float | None]
