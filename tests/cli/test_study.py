@@ -217,7 +217,7 @@ def test_failed_cells_are_one_line_and_exit_code_one(
         (("paper-small",), "paper-small has "),
         (("default", "--engine", "threads"), "engine 'threads' is unknown; expected here, processes or dask"),
         (("default", "--engine", "dask"), "engine dask needs --scheduler ADDRESS"),
-        (("default", "--engine", "here", "--workers", "2"), "engine here works on one cell at a time"),
+        (("default", "--engine", "here", "--workers", "2"), "engine here runs one cell at a time"),
         (("default", "--workers", "0"), "Invalid value for '--workers'"),
     ],
 )

@@ -35,15 +35,15 @@ def test_each_finding_counts_the_fine_tunings_of_the_golden_table(
 
 def test_sentences_say_counts_and_uncertainty(found: list[Finding]) -> None:
     assert found[0].sentence == (
-        "Train and test become less similar in 2 of 3 fine-tuning runs, and accuracy falls in 1. 2 fine-tuning runs "
-        "support the finding, 1 contradicts it (95% confidence interval of the share of runs that support "
-        "it: 9% to 99%)."
+        "Train and test become less similar in 2 of 3 fine-tuning runs, and accuracy falls by more than its "
+        "standard deviation in 1. 2 fine-tuning runs support the finding, 1 contradicts it (95% confidence interval of "
+        "the share of runs that support it: 9% to 99%)."
     )
     assert found[1].sentence.startswith(
         "Of 3 fine-tuning runs, 1 had the lowest possible number of clusters before and after; the number falls in 1 "
         "of the other 2. "
     )
-    assert "a verdict needs 3" in found[1].sentence
+    assert found[1].sentence.endswith("% to 99%). A verdict needs at least 3 runs with an answer.")
     assert "the mean distance divided by the RMS radius of the space grows in 2 of 3" in found[2].sentence
     assert "fine-tuning on an opposed task brings most labels closer in 1 of 2 runs" in found[3].sentence
 
@@ -51,33 +51,51 @@ def test_sentences_say_counts_and_uncertainty(found: list[Finding]) -> None:
 def test_sentences_give_the_nulls_that_were_measured() -> None:
     first, second, third, _, fifth = judge(golden_beyond())
     assert (
-        " (with shuffled labels, the similarity is 0.02 ± 0.19), and accuracy falls in 1. 3 fine-tuning runs support"
-        in first.sentence
-    )
+        " (with shuffled labels, the similarity after fine-tuning is 0.02 ± 0.19, mean ± standard deviation), and "
+        "accuracy falls by more than its standard deviation in 1. 3 fine-tuning runs support"
+    ) in first.sentence
     assert (
-        "; on subsamples of at most 80 points, shuffled labels give 36 to 38 clusters and true labels 3 to 4, "
-        "depending on the run."
+        "; on subsamples of at most 80 points, shuffled labels give 36 to 38 clusters on average and true labels 3 to "
+        "4, depending on the run."
     ) in second.sentence
     assert (
         "; 2 of 3 labels move significantly farther away and 0 significantly closer (p ≤ 0.05 after Holm correction)."
         in third.sentence
     )
     assert (
-        "in 2 (with shuffled labels, the similarity is 0.01 ± 0.12); for comparison, the mean similarity of the "
-        "fine-tuned last layer to the same encoder with random weights is 0.20. "
-        "1 fine-tuning run supports"
+        "in 2 (with shuffled labels, the similarity after fine-tuning is 0.01 ± 0.12, mean ± standard deviation); the "
+        "mean similarity of the fine-tuned last layer to the pretrained encoder is 0.50, and to the same encoder with "
+        "random weights 0.20. 1 fine-tuning run supports"
     ) in fifth.sentence
 
 
 def test_answers_give_the_nulls() -> None:
     first, second, third, *_ = (finding.answers[0].reason for finding in judge(golden_beyond()))
-    assert (
-        first == "similarity falls: 0.80 before, 0.60 after (with shuffled labels: 0.04 ± 0.25); accuracy does not fall"
+    assert first == (
+        "similarity falls: 0.80 before, 0.60 after (with shuffled labels: 0.04 ± 0.25); accuracy does not fall by more "
+        "than its standard deviation"
     )
     assert second == (
-        "5 clusters become 3 (on a subsample of 80 points, shuffled labels give 38 clusters and true labels 3)"
+        "5 clusters become 3 (on a subsample of 80 points, shuffled labels give 38 clusters on average and true labels "
+        "3)"
     )
     assert third == "3 of 3 labels move farther away, 2 of 3 significantly (Holm-corrected)"
+
+
+def test_a_mean_number_of_clusters_keeps_its_decimal() -> None:
+    table = golden_beyond()
+    nulls = (table.measure == "subsampled_clusters_null_mean") & (table.step > 0)
+    table.loc[nulls & (table.seed == 0), "value"] = 38.5
+    table.loc[nulls & (table.seed == 1), "value"] = 19.5
+    second = judge(table)[1]
+    assert "shuffled labels give 19.5 to 38.5 clusters on average and true labels 3 to 4, " in second.sentence
+    assert "shuffled labels give 38.5 clusters on average and true labels 3)" in second.answers[0].reason
+
+
+def test_a_null_without_a_standard_deviation_is_called_a_mean() -> None:
+    table = golden_beyond()
+    first = judge(table[~table.measure.str.contains("_null_sd")])[0]
+    assert "(with shuffled labels, the similarity after fine-tuning is 0.02, mean), and accuracy" in first.sentence
 
 
 def test_nulls_change_no_verdict() -> None:
@@ -95,8 +113,9 @@ def test_every_finding_says_its_rule(found: list[Finding]) -> None:
 
 def test_answers_say_why(found: list[Finding]) -> None:
     whys = {answer.run.task: answer.reason for answer in found[0].answers}
-    assert whys["ps-fxn"] == "similarity falls: 0.80 before, 0.60 after; accuracy does not fall"
-    assert whys["ps-role"] == "similarity does not fall: 0.70 before, 0.72 after; accuracy falls"
+    by_much = "by more than its standard deviation"
+    assert whys["ps-fxn"] == f"similarity falls: 0.80 before, 0.60 after; accuracy does not fall {by_much}"
+    assert whys["ps-role"] == f"similarity does not fall: 0.70 before, 0.72 after; accuracy falls {by_much}"
     assert {answer.run.task: answer.reason for answer in found[1].answers}[
         "ps-role"
     ] == "the lowest possible number before and after: 3 clusters for 3 labels"

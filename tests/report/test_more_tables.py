@@ -107,8 +107,8 @@ def test_a_null_just_below_zero_has_no_sign() -> None:
     table = golden_beyond()
     table.loc[table.measure.str.startswith("similarity_null_mean"), "value"] = -0.001
     results = index_results(table)
-    assert "with shuffled labels, the similarity is 0.00 ±" in nulls.similarity_text(results)
-    assert "with shuffled labels, the similarity is 0.00 ±" in judge_results(results)[0].sentence
+    assert "the similarity, before and after together, is 0.00 ±" in nulls.similarity_text(results)
+    assert "with shuffled labels, the similarity after fine-tuning is 0.00 ±" in judge_results(results)[0].sentence
 
 
 def test_separability_with_true_and_shuffled_labels(results: Results) -> None:
@@ -121,12 +121,12 @@ def test_separability_with_true_and_shuffled_labels(results: Results) -> None:
 def test_nulls_in_sentences(results: Results) -> None:
     assert nulls.similarity_text(results) == (
         "Train and test are significantly more similar than with shuffled labels (p ≤ 0.05) for 1 of 1 pair of "
-        "encoder and task before fine-tuning and for 0 of 1 after it; with shuffled labels, the similarity is 0.02 ± "
-        "0.17."
+        "encoder and task before fine-tuning and for 0 of 1 after it; with shuffled labels, the similarity, before "
+        "and after together, is 0.02 ± 0.17 (mean ± standard deviation)."
     )
     assert nulls.weights_text(results) == (
-        "The mean similarity of the train split to the train split of the same encoder with random weights is 0.30 "
-        "before and 0.20 after fine-tuning. A similarity of this size can arise without any training, so random "
+        "On train, the mean similarity of the encoder to the same encoder with random weights is 0.30 before "
+        "fine-tuning and 0.20 after it. So an untrained encoder already reaches a similarity of this size, and random "
         "weights are a stricter baseline than shuffled labels. The mean similarity of two encoders that were "
         "fine-tuned on the same task with different seeds is 0.90."
     )
@@ -135,6 +135,13 @@ def test_nulls_in_sentences(results: Results) -> None:
         "separates 62.5%. In 1 of 2 spaces, all pairs are separable with shuffled labels too: there, separability "
         "says nothing about the labels."
     )
+
+
+def test_baselines_of_one_state_are_not_called_before_and_after() -> None:
+    table = golden_beyond()
+    results = index_results(table[(table.step == 0) | ~table.measure.str.contains("_null_|_random")])
+    assert "; with shuffled labels, the similarity is 0.02 ± 0.15 (mean ± sta" in nulls.similarity_text(results)
+    assert "with random weights is 0.30 before fine-tuning. So an untrained" in nulls.weights_text(results)
 
 
 def test_similarities_are_drawn_with_the_band_of_their_null(figures: dict[tuple[str, str, str], Figure]) -> None:

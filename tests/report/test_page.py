@@ -242,6 +242,19 @@ def test_blocked_merges_are_from_before_and_after_last_layer_first() -> None:
     assert merge["points"][0]["text"] == "a cup of tea"
 
 
+def test_undecided_is_defined_only_if_the_page_uses_it() -> None:
+    table = made_up()
+    assert "undecided" not in text_of(table)
+    table.loc[table.measure == "n_undecided", "value"] = 2.0
+    text = text_of(table)
+    assert "undecided: 2 → 2" in text
+    assert "undecidedof two clusters: the solver stalled" in text
+
+
+def test_a_page_says_how_many_blocked_merges_are_stored() -> None:
+    assert "stores at most 40 blocked merges: the pairs whose smaller cluster has the most" in text_of(golden())
+
+
 def test_spaces_whose_points_coincide_are_excluded() -> None:
     table = made_up()
     before = blocked_spaces(index_results(table))[0]

@@ -10,7 +10,7 @@ import pytest
 
 from closerlook.study.cells import Cell, ResolvedPlan
 from closerlook.study.files import read_result
-from closerlook.study.forecasting import _imagined, foresee, foresee_run
+from closerlook.study.forecasting import _expected_result, foresee, foresee_run
 from closerlook.study.graph import Graph, add_run, expand
 from closerlook.study.kinds import KINDS, estimate_cell
 from closerlook.study.resolving import resolve_plan
@@ -226,7 +226,7 @@ def test_the_order_in_which_seeds_finish_changes_no_cell(tasks: Path, store: Pat
     for order in (1, -1):
         graph = expand(opened, lambda key: None)
         for key, run in list(graph.waiting.items())[::order]:
-            add_run(opened, graph, key, run, _imagined(opened, key, run))
+            add_run(opened, graph, key, run, _expected_result(opened, key, run))
         found.append({(use.key, use.position, use.comparison, use.other) for use in graph.placements})
     assert found[0] == found[1]
 

@@ -149,6 +149,12 @@ def subsample_size(results: Results) -> int:
 
 # ---- finding 1 ----
 
+ACCURACY_SPREAD = (
+    "±: standard deviation over the seeds of the probes, or, if a task was fine-tuned with several seeds, over those "
+    "seeds."
+)
+"""What ± means after an accuracy."""
+
 
 def accuracy_table(results: Results) -> Table:
     """Accuracy and train–test similarity, before and after (Tables 2 and 7 of the paper)."""
@@ -168,10 +174,9 @@ def accuracy_table(results: Results) -> Table:
     )
     note = (
         "Accuracy: the accuracy of a classifier probe that is trained on train and tested on the n examples of "
-        f"{results.test_split}; its hidden layer sizes are chosen on a held-out part of train. ±: standard deviation "
-        "over the seeds of the probes, or over fine-tuning runs if there are several. Similarity: Pearson "
-        f"correlation of the label distances of train and {results.test_split}, with its 95% bootstrap interval over "
-        f"labels. {null_note(results, shuffled='')}"
+        f"{results.test_split}; its hidden layer sizes are chosen on a held-out part of train. {ACCURACY_SPREAD} "
+        f"Similarity: Pearson correlation of the label distances of train and {results.test_split}, with its 95% "
+        f"bootstrap interval over labels. {null_note(results, shuffled='')}"
     ).rstrip()
     return Table("accuracy", "Accuracy and train–test similarity, values", note, columns, tuple(rows)).without_empty()
 
@@ -281,6 +286,11 @@ def _caveats(results: Results, encoder: str, task: str) -> list[str]:
     return caveats
 
 
+def shows_undecided(results: Results) -> bool:
+    """Whether a remark of the table of clusters counts undecided merges."""
+    return any(caveat.startswith("undecided") for pair in results.pairs() for caveat in _caveats(results, *pair))
+
+
 # ---- finding 3 ----
 
 
@@ -303,7 +313,7 @@ def distance_table(results: Results) -> Table:
     )
     note = (
         "Minimum distance: the distance of a label to the nearest other label. Shown: the mean over labels on train "
-        "at the last layer, with its 95% interval over examples where it was measured. Distances grow with the norm "
+        "at the last layer, with its 95% interval over examples, if that was measured. Distances grow with the norm "
         "of the vectors; distances in RMS radii (divided by the RMS radius of the space) do not. "
         + (f"{SIGNIFICANTLY} " if results.has("n_labels_significantly_increased") else "")
         + null_note(results, similarity=False, shuffled="distances")
@@ -363,8 +373,8 @@ def cross_table(results: Results) -> Table:
     )
     note = (
         "Number of labels of the probed task that move farther from or closer to the nearest other label, the mean "
-        "change of that distance, and the test accuracy of a classifier probe, all at the last layer. ±: standard "
-        "deviation over the seeds of the probes, or over fine-tuning runs if there are several."
+        "change of that distance, and the test accuracy of a classifier probe, all at the last layer. "
+        f"{ACCURACY_SPREAD}"
     )
     return Table("cross", "Fine-tuned on one task, probed on another", note, columns, tuple(rows)).without_empty()
 

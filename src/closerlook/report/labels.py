@@ -137,8 +137,8 @@ def labels_table(results: Results) -> Table:
     )
     if results.has("minimum_distance_change_p_value"):
         note += (
-            " p: two-sided test of the hypothesis that the distance does not change; its standard deviation is "
-            "estimated from random halves of the examples. It is Holm-corrected for all labels of the task; with "
+            " p: p-value of a two-sided t-test that the distance does not change; the standard deviation of the change "
+            "is estimated from random halves of the examples. p is Holm-corrected for all labels of the task; with "
             f"several seeds, the highest p-value. {SIGNIFICANT}: p ≤ {SIGNIFICANCE}, in the same direction with every "
             f"seed. {FEW_POINTS}: few points; the distances are unreliable."
         )

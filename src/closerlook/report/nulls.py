@@ -57,8 +57,8 @@ def _similarity_note(table: Table, test_split: str) -> str:
     others = [meaning for other, meaning in TRAIN_SPLITS.items() if COMPARED_WITH[other] in titles]
     if others:
         sentences.append(
-            f"On the right: the similarity of the train split to the train split of {' or of '.join(others)}. If it "
-            "was compared with several of one kind: mean ± standard deviation."
+            f"On the right: the similarity of the train split to the train split of {' or of '.join(others)}. If a "
+            "column stands for several encoders or seeds: mean ± standard deviation over them."
         )
     return " ".join(sentences)
 
@@ -117,12 +117,12 @@ def separability_table(results: Results) -> Table:
 SEPARABILITY_NOTE = (
     "Train, last layer. Separable pairs: the share of pairs of labels that a hyperplane separates, with the true and "
     "with shuffled labels. Cover probability: the probability that a random labelling of the n points of two labels in "
-    "d dimensions is separable, by Cover's theorem; it is one half at n = 2d. Both columns are means over pairs of "
-    "labels. Clusters: their number on a subsample of the size in column points, in which rare labels may be missing. "
-    "Shuffled labels: mean ± standard deviation over shuffles. z: the value of the true labels minus the mean of the "
-    "shuffled labels, divided by that standard deviation; – if it is 0. p: the share of labellings (the shuffled ones "
-    "and the true one) whose value is at least as extreme as that of the true labels; with k shuffles, p is at least "
-    "1 / (k + 1)."
+    "d dimensions is separable, by Cover's theorem; it is one half at n = 2d. n / 2d and the Cover probability are "
+    "means over pairs of labels. Clusters: the number of clusters on a subsample; the column “points” gives its size. "
+    "Rare labels may be missing from it. Shuffled labels: mean ± standard deviation over shuffles. z: the value of the "
+    "true labels minus the mean of the shuffled labels, divided by that standard deviation; – if it is 0. p: the share "
+    "of labellings (the shuffled ones and the true one) whose value is at least as extreme as that of the true labels; "
+    "with k shuffles, p is at least 1 / (k + 1)."
 )
 
 NullComparison = tuple[Measurement | None, Measurement | None, float | None, float | None]
@@ -149,7 +149,9 @@ def _compared_with_null(
 def similarity_text(results: Results) -> str:
     """How many train–test similarities are significant, and the similarity with shuffled labels; empty if unknown."""
     name = f"similarity_{results.train_test}"
-    nulls = [null for pair in results.pairs() for null in nulls_of(results, name, *pair) if null is not None]
+    by_state = list(zip(*(nulls_of(results, name, *pair) for pair in results.pairs()), strict=True))
+    nulls = [null for state in by_state for null in state if null is not None]
+    together = "" if any(not any(state) for state in by_state) else ", before and after together,"
     p = [highest_p(results, f"similarity_p_value_{results.train_test}", *pair) for pair in results.pairs()]
     counts: list[str] = []
     for at, state in enumerate(STATES):
@@ -165,8 +167,8 @@ def similarity_text(results: Results) -> str:
     mean, sd = _mean([null.value for null in nulls]), _mean([null.sd for null in nulls])
     return (
         f"Train and {results.test_split} are significantly more similar than with shuffled labels (p ≤ {SIGNIFICANCE}) "
-        f"{' and '.join(counts)}; with shuffled labels, the similarity is {show_number(mean, plain)} ± "
-        f"{show_number(sd, plain)}."
+        f"{' and '.join(counts)}; with shuffled labels, the similarity{together} is "
+        f"{show_number(mean, plain)} ± {show_number(sd, plain)} (mean ± standard deviation)."
     )
 
 
@@ -179,12 +181,13 @@ def weights_text(results: Results) -> str:
 
     random = {state: values("random", tuned=state == "after") for state in STATES}
     means = [f"{statistics.fmean(known):.2f} {state}" for state, known in random.items() if known]
+    means = [f"{mean} {'it' if at else 'fine-tuning'}" for at, mean in enumerate(means)]
     seeds = values("seed", tuned=True)
     sentences = []
     if means:
         sentences.append(
-            f"The mean similarity of the train split to the train split of the same encoder with random weights is "
-            f"{' and '.join(means)} fine-tuning. A similarity of this size can arise without any training, so random "
+            "On train, the mean similarity of the encoder to the same encoder with random weights is "
+            f"{' and '.join(means)}. So an untrained encoder already reaches a similarity of this size, and random "
             "weights are a stricter baseline than shuffled labels."
         )
     if seeds:

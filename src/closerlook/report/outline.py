@@ -232,7 +232,7 @@ OUTLINE = (
         kicker=BEYOND,
         layout="blocked merges",
     ),
-    Section("glossary", "Terms used on this page", "Terms", layout="glossary"),
+    Section("glossary", "Terms", "Terms", layout="glossary"),
 )
 
 

@@ -11,10 +11,12 @@ from closerlook.report import study_facts
 from closerlook.report.blocked_merges import blocked_spaces
 from closerlook.report.figures import Figure
 from closerlook.report.figures.figure import Specification
+from closerlook.report.finding_tables import shows_undecided
 from closerlook.report.inlining import pack, runtime, safe_script, script_hash, script_json
 from closerlook.report.outline import OUTLINE, Section, figure_entries, tables_of
 from closerlook.report.tables import Column, Remark, Table, Term, Value, show_null, show_plain, show_spread
 from closerlook.study.findings import Finding
+from closerlook.study.kinds.geometry import MOST_BLOCKED_MERGES
 from closerlook.study.readings import Measurement, Results
 from closerlook.version import __version__
 
@@ -85,6 +87,8 @@ def make_page(results: Results, findings: list[Finding], figures: Sequence[Figur
         facts=study_facts,
         spaces=spaces,
         excluded=excluded,
+        most_blocked_merges=MOST_BLOCKED_MERGES,
+        shows_undecided=shows_undecided(results),
     )
 
 

@@ -266,7 +266,7 @@ def _limits(results: Results) -> list[str]:
     if len(steps) and int(steps.max()) <= 2:
         notes.append("Only the start and the end of fine-tuning were measured, so lines have two points.")
     if len({run.seed for run in results.all_runs}) == 1:
-        notes.append("Only one seed was run, so the variation between fine-tuning runs is unknown.")
+        notes.append("Only one seed was run, so the variation between seeds is unknown.")
     if not results.runs(own=False):
         notes.append(
             "No fine-tuned encoder was measured on a task other than its own; to do so, set cross in the plan."

@@ -56,12 +56,12 @@ def diverge(results: Results) -> Finding:
         answers,
         result=f"Train and test become less similar in {lower} of {count_runs(known)}"
         + _null_clause(results, answers, f"similarity_{results.train_test}")
-        + f", and accuracy falls in {harmed}",
+        + f", and accuracy falls by more than its standard deviation in {harmed}",
         rule="A run supports the finding if the spatial similarity of train and test at the last layer is lower after "
-        "fine-tuning than before, and accuracy does not fall; otherwise it contradicts the finding. Accuracy counts as "
-        "fallen if it falls by more than √(sd_before² + sd_after²), where sd is the standard deviation over the seeds "
-        "of the probes. If accuracy was not measured, similarity alone decides. A run has no answer if the similarity "
-        "was not measured.",
+        "fine-tuning than before, and accuracy does not fall by more than its standard deviation; otherwise it "
+        "contradicts the finding. This standard deviation is √(sd_before² + sd_after²), where sd is the standard "
+        "deviation over the seeds of the probes. If accuracy was not measured, similarity alone decides. A run has no "
+        "answer if the similarity was not measured.",
         no_answer=_reasons(answers) or NO_TRAIN_TEST,
     )
 
@@ -79,9 +79,10 @@ def _diverges(results: Results, run: Run) -> Answer:
 
 
 def _accuracy_clause(results: Results, run: Run, *, harmed: bool) -> str:
-    """Whether accuracy falls, as a clause; empty if it was not measured before and after."""
+    """Whether accuracy falls by more than its standard deviation, as a clause; empty if it was not measured."""
     is_known = results.before("accuracy", run.encoder, run.task) and results.after("accuracy", run)
-    return f"; accuracy {'falls' if harmed else 'does not fall'}" if is_known else ""
+    verb = "falls" if harmed else "does not fall"
+    return f"; accuracy {verb} by more than its standard deviation" if is_known else ""
 
 
 def _without_similarity(results: Results, run: Run, otherwise: str) -> Answer:
@@ -109,9 +110,11 @@ def null_text(runs: Sequence[Run], results: Results, measure: str, template: str
 
 
 def _null_clause(results: Results, answers: Sequence[Answer], measure: str) -> str:
-    """The mean of a measure on shuffled labels over all runs with an answer, as a clause of a sentence."""
+    """The mean of a similarity on shuffled labels over all runs with an answer, as a clause; empty if unknown."""
     runs = [answer.run for answer in answers if answer.holds is not None]
-    return null_text(runs, results, measure, " (with shuffled labels, the similarity is {})")
+    text = null_text(runs, results, measure, "{}")
+    meaning = "mean ± standard deviation" if "±" in text else "mean"
+    return f" (with shuffled labels, the similarity after fine-tuning is {text}, {meaning})" if text else ""
 
 
 def loses_accuracy(results: Results, run: Run) -> bool:
@@ -139,8 +142,8 @@ def form_clusters(results: Results) -> Finding:
         result=_clusters_result(fewer, known, minimal) + _shuffled_clause(results, [answer.run for answer in answers]),
         rule="A run supports the finding if, at the last layer, train has fewer clusters after fine-tuning than "
         "before; it contradicts the finding if train has as many or more. It has no answer if the number of clusters "
-        "is the lowest possible both before and after: one for each label, plus one for each point that has the same "
-        "vector as a point of another label.",
+        "counts as the lowest possible both before and after, that is, if it is at most one for each label plus one "
+        "for each point that has the same vector as a point of another label.",
         no_answer="every space had the lowest possible number of clusters before and after fine-tuning"
         if minimal
         else "no cluster counts were measured before and after fine-tuning",
@@ -185,7 +188,7 @@ def _shuffled_clause(results: Results, runs: Sequence[Run], template: str = "; {
         return ""
     points = max((count.n or 0 for count in counts[1] if count is not None), default=0)
     size = f"on {_subsamples(len(runs))}{points:,} points, " if points else ""
-    text = f"{size}shuffled labels give {_range(shuffled)} clusters and true labels {_range(true)}"
+    text = f"{size}shuffled labels give {_range(shuffled)} clusters on average and true labels {_range(true)}"
     return template.format(text + (", depending on the run" if len(runs) > 1 else ""))
 
 
@@ -194,8 +197,8 @@ def _subsamples(n_runs: int) -> str:
 
 
 def _range(values: Sequence[float]) -> str:
-    """The range of some numbers: '17' or '17 to 60'."""
-    return " to ".join(dict.fromkeys(f"{value:,.0f}" for value in (min(values), max(values))))
+    """The range of some numbers, with one decimal where a number is not whole: '17' or '19.5 to 60'."""
+    return " to ".join(dict.fromkeys(f"{value:,.1f}".removesuffix(".0") for value in (min(values), max(values))))
 
 
 # ---- 3: distances ----
@@ -352,8 +355,9 @@ def change_by_layer(results: Results) -> Finding:
         rule="A run supports the finding if the mean spatial similarity to the pretrained encoder is lower over the "
         "upper half of the layers than over the lower half, and the permutation test of that similarity at the last "
         f"layer gives p ≤ {SIGNIFICANCE}; otherwise it contradicts the finding. It has no answer if fewer than two "
-        "layers have a similarity, or if the labels were permuted too few times for such a p-value. With an odd number "
-        "of layers, the middle layer belongs to neither half.",
+        "layers have a similarity, or if the labels were permuted too few times for such a p-value. All layers that "
+        "have a similarity count, also layer 0 (the embeddings); if their number is odd, the middle one belongs to "
+        "neither half.",
         no_answer=_reasons(answers) or NO_LAYERS,
     )
 
@@ -391,15 +395,19 @@ def _without_test(results: Results, run: Run, p: Measurement | None) -> str:
 
 
 def _random_weights_clause(results: Results) -> str:
-    """The mean similarity to the same encoders with random weights after fine-tuning, as a clause."""
-    ends = [results.after("similarity_random", run) for run in results.runs(own=True)]
-    values = [end.value for end in ends if end is not None]
-    if not values:
+    """The mean similarity to the pretrained encoder and to random weights, over runs that have both, as a clause."""
+    ends = [
+        (pretrained.value, random.value)
+        for run in results.runs(own=True)
+        if (pretrained := results.after("similarity_original", run)) is not None
+        and (random := results.after("similarity_random", run)) is not None
+    ]
+    if not ends:
         return ""
-    mean = f"{sum(values) / len(values):.2f}".replace("-", "−")
+    to_pretrained, to_random = (f"{sum(part) / len(part):.2f}".replace("-", "−") for part in zip(*ends, strict=True))
     return (
-        "; for comparison, the mean similarity of the fine-tuned last layer to the same encoder with random weights "
-        f"is {mean}"
+        f"; the mean similarity of the fine-tuned last layer to the pretrained encoder is {to_pretrained}, and to the "
+        f"same encoder with random weights {to_random}"
     )
 
 

@@ -97,12 +97,11 @@ def make_finding(
         sentence = f"Cannot tell: {no_answer}."
     else:
         low, high = share_interval(n_for, known)
-        few = f"; a verdict needs {MINIMUM}" if known < MINIMUM else ""
+        few = f" A verdict needs at least {MINIMUM} runs with an answer." if known < MINIMUM else ""
         sentence = (
             f"{result}. {count_runs(n_for)} support{'s' if n_for == 1 else ''} the finding, {n_against} "
             f"contradict{'s' if n_against == 1 else ''} it (95% confidence interval of the share of runs that "
-            f"support it: {low:.0%} to "
-            f"{high:.0%}{few})."
+            f"support it: {low:.0%} to {high:.0%}).{few}"
         )
     return Finding(
         number=number,

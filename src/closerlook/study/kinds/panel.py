@@ -130,8 +130,8 @@ SCALARS: list[Scalar] = [
     _in_panel(
         "gdv",
         "GDV",
-        "mean distance within labels minus mean distance between labels, both after standardising each dimension; −1: "
-        "well separated, 0: no label structure",
+        "mean distance within labels minus mean distance between labels, of halved z-scores, divided by the "
+        "square root of the number of dimensions; −1: well separated, 0: no label structure",
         group="label fit",
     ),
     _in_panel(
