@@ -87,6 +87,14 @@ def test_a_pickled_adapter_is_refused(family: Folder, tmp_path: Path) -> None:
         Encoder.load(str(folder))
 
 
+def test_an_adapter_without_weights_names_the_files_of_adapters(family: Folder, tmp_path: Path) -> None:
+    folder = adapter(family("bert"), tmp_path / "lora", head=False)
+    (folder / "adapter_model.safetensors").unlink()
+    for allow_pickle in (False, True):
+        with pytest.raises(InputError, match=r"expected adapter_model\.safetensors or adapter_model\.bin$"):
+            resolve(str(folder), allow_pickle=allow_pickle)
+
+
 def test_a_prompt_adapter_is_refused(family: Folder, tmp_path: Path) -> None:
     model = hf.AutoModelForTokenClassification.from_pretrained(family("bert"), num_labels=3)
     config = peft.PrefixTuningConfig(task_type="TOKEN_CLS", num_virtual_tokens=2)
@@ -136,7 +144,7 @@ def test_the_revision_of_the_base_is_requested(family: Folder, tmp_path: Path) -
     described = json.loads((folder / "adapter_config.json").read_text())
     described |= {"base_model_name_or_path": "owner/name", "revision": "v7"}
     (folder / "adapter_config.json").write_text(json.dumps(described))
-    with pytest.raises(WorkError, match="encoder owner/name@v7 is not in the local hub cache"):
+    with pytest.raises(WorkError, match="encoder owner/name@v7 cannot be downloaded from the hub"):
         resolve(str(folder))
 
 

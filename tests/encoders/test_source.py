@@ -1,5 +1,6 @@
 """Names of encoders are resolved to files; what cannot be used is refused before anything is loaded."""
 
+import errno
 import os
 import shutil
 import subprocess
@@ -34,7 +35,17 @@ def test_names_that_lead_nowhere_are_refused(name: str, message: str) -> None:
 
 
 def test_an_encoder_that_is_not_cached_needs_the_hub() -> None:
-    with pytest.raises(WorkError, match="encoder nobody/nothing is not in the local hub cache and the hub cannot be"):
+    message = r"encoder nobody/nothing cannot be downloaded from the hub \(\w+\), and is not complete in the local hub"
+    with pytest.raises(WorkError, match=message):
+        resolve("nobody/nothing")
+
+
+def test_a_download_that_the_disk_refuses_is_not_blamed_on_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> str:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", full)
+    with pytest.raises(WorkError, match=r"cannot be downloaded from the hub \(No space left on device\)"):
         resolve("nobody/nothing")
 
 

@@ -25,7 +25,7 @@ def test_cover_counts_the_labellings_that_separate(n: int, d: int) -> None:
     assert cover_probability(n, d) == pytest.approx(n_separable / 2**n)
 
 
-def test_cover_at_twice_the_dimensions_is_a_half_and_few_points_always_separate() -> None:
+def test_cover_at_two_points_more_than_twice_the_dimensions_is_a_half_and_few_points_always_separate() -> None:
     assert cover_probability(2 * (50 + 1), 50) == pytest.approx(0.5)
     assert cover_probability(51, 50) == 1.0
     assert cover_probability(4000, 50) < 1e-100

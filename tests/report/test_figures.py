@@ -95,7 +95,8 @@ def test_only_the_three_largest_and_smallest_changes_are_shown_first() -> None:
 def test_minimum_distances_during_fine_tuning_on_another_task() -> None:
     figure = next(one for one in draw_figures(index_results(golden_beyond())) if one.kind == "cross-distances")
     assert (figure.encoder, figure.task) == ("bert-tiny", "pos → ps-fxn")
-    assert figure.title == "Distance to the nearest other label: bert-tiny, measured on ps-fxn, fine-tuned on pos"
+    assert figure.title == "Distance to the nearest other label: bert-tiny, fine-tuned on pos, probed on ps-fxn"
+    assert figure.caption.startswith("Fine-tuned on pos, probed on ps-fxn: train, layer 2, 3 labels.")
     assert rows(figure, "label", "step", "nearest_label", "distance", "change") == [
         ("A", 0, "B", 1, 0),
         ("A", 20, "C", 0.5, -0.5),

@@ -126,14 +126,16 @@ def test_nulls_in_sentences(results: Results) -> None:
     )
     assert nulls.weights_text(results) == (
         "On train, the mean similarity of the encoder to the same encoder with random weights is 0.30 before "
-        "fine-tuning and 0.20 after it. So an untrained encoder already reaches a similarity of this size, and random "
-        "weights are a stricter baseline than shuffled labels. The mean similarity of two encoders that were "
-        "fine-tuned on the same task with different seeds is 0.90."
+        "fine-tuning and 0.20 after it. So even an encoder with random weights is this similar to the pretrained or "
+        "fine-tuned encoder, whereas shuffled labels give a similarity of 0.00: random weights are the stricter "
+        "baseline. The mean similarity of two encoders that were fine-tuned on the same task with different seeds is "
+        "0.90."
     )
     assert nulls.separability_text(results) == (
-        "A hyperplane separates 87.5% of the pairs of labels; after shuffling the labels among the points, it still "
-        "separates 62.5%. In 1 of 2 spaces, all pairs are separable with shuffled labels too: there, separability "
-        "says nothing about the labels."
+        "On train, on average over 2 spaces (1 pair of encoder and task, before and after fine-tuning), 87.5% of the "
+        "pairs of labels can be separated by a hyperplane; after shuffling the labels among the points, 62.5% still "
+        "can. In 1 of 2 spaces, all pairs are separable with shuffled labels too: there, separability says nothing "
+        "about the labels."
     )
 
 
@@ -141,7 +143,17 @@ def test_baselines_of_one_state_are_not_called_before_and_after() -> None:
     table = golden_beyond()
     results = index_results(table[(table.step == 0) | ~table.measure.str.contains("_null_|_random")])
     assert "; with shuffled labels, the similarity is 0.02 ± 0.15 (mean ± sta" in nulls.similarity_text(results)
-    assert "with random weights is 0.30 before fine-tuning. So an untrained" in nulls.weights_text(results)
+    assert nulls.weights_text(results).startswith(
+        "On train, the mean similarity of the encoder to the same encoder with random weights is 0.30 before "
+        "fine-tuning. So even an encoder with random weights is this similar to the pretrained encoder, whereas"
+    )
+    assert nulls.separability_text(results).startswith("On train, 75.0% of the pairs of labels can be separated by a")
+
+
+def test_random_weights_are_called_stricter_only_if_they_are() -> None:
+    table = golden_beyond()
+    results = index_results(table.assign(value=table.value.mask(table.measure == "similarity_random", -0.1)))
+    assert "stricter" not in nulls.weights_text(results)
 
 
 def test_similarities_are_drawn_with_the_band_of_their_null(figures: dict[tuple[str, str, str], Figure]) -> None:

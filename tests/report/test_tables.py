@@ -250,7 +250,9 @@ def test_settings_are_flat_without_entries_shown_elsewhere() -> None:
         "cross": [{"tuned": "animals", "probed": "colours"}],
         "tuning": {"trainer_arguments": {}},
     }
-    assert shown(study_facts.settings_table(index_results(made_up(), {"plan": plan}))) == [
+    table = study_facts.settings_table(index_results(made_up(), {"plan": plan}))
+    assert table.note.endswith("the feature is off, or closerlook chooses the value.")
+    assert shown(table) == [
         ["seeds", "0, 1"],
         ["data", "not set"],
         ["classifier.sizes", "32×64, 64×64"],

@@ -178,7 +178,7 @@ def _print(result: ProbeOutcome) -> None:
         pairs = sum(1 for _ in result.clustering.blocked_pairs())
         title = (
             f"Blocked merges: clusters with the same label whose union overlaps a cluster of another label "
-            f"({len(merges)} of {pairs:,} pairs, largest clusters first)"
+            f"({len(merges)} of {pairs:,} pairs; sorted by the size of the smaller cluster, largest first)"
         )
         if not all(merge["decided"] for merge in merges):
             title += "; undecided: no overlap was proved"

@@ -47,8 +47,8 @@ class Source:
 
     name: for display. folder: has configuration, tokenizer and weights. revision: of the hub repository, if requested.
     adapter: the folder of a PEFT adapter for the model in `folder`. random_seed: if set, weights are not read but drawn
-    from this seed. pickled: the weights are in a pickle file. half_parameters: the number of weights that the files
-    store in 16 bits or fewer.
+    from this seed. pickled: the weights are in a pickle file. half_parameters: the number of floating-point
+    weights of 16 bits or fewer in safetensors files; 0 for pickle files.
     """
 
     name: str
@@ -149,7 +149,7 @@ def _adapter_source(
     weights = folder / "adapter_model.safetensors"
     if not weights.is_file():
         weights = folder / "adapter_model.bin"
-        _refuse_pickle(name, weights, allow_pickle)
+        _refuse_pickle(name, weights, allow_pickle, instead="adapter_model.safetensors")
     files = [folder / "adapter_config.json", *_tokenizer_files(folder), weights]
     return replace(
         base,
@@ -212,9 +212,14 @@ def _snapshot(name: str, *, weights: Sequence[str], code: bool) -> Path:
         ) from None
     except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
         raise WorkError(
-            f"encoder {name} is not in the local hub cache and the hub cannot be reached ({type(error).__name__}); "
-            "give a local folder, or run again with a network"
+            f"encoder {name} cannot be downloaded from the hub ({_cause(error)}), and is not complete in the local hub "
+            "cache; give a local folder, or run again when the hub can be reached and its cache can be written"
         ) from None
+
+
+def _cause(error: Exception) -> str:
+    """Why a download failed: the words of the system ('No space left on device'), or else the type of the error."""
+    return getattr(error, "strerror", None) or type(error).__name__
 
 
 def _weights(name: str, folder: Path, allow_pickle: bool) -> tuple[list[Path], bool]:
@@ -225,20 +230,22 @@ def _weights(name: str, folder: Path, allow_pickle: bool) -> tuple[list[Path], b
     files = _sharded(folder, "pytorch_model.bin")
     if not files and allow_pickle and not os.path.isdir(os.path.expanduser(name)):
         files = _sharded(_snapshot(name, weights=["pytorch_model*.bin"], code=False), "pytorch_model.bin")
-    _refuse_pickle(name, files[0] if files else folder / "pytorch_model.bin", allow_pickle)
+    _refuse_pickle(name, files[0] if files else folder / "pytorch_model.bin", allow_pickle, instead="model.safetensors")
     return files, True
 
 
-def _refuse_pickle(name: str, file: Path, allow_pickle: bool) -> None:
+def _refuse_pickle(name: str, file: Path, allow_pickle: bool, *, instead: str) -> None:
+    """Refuse a pickle file that is missing or not allowed. instead: the name of the safetensors file."""
+    missing = f"encoder {name} has no weights in {file.parent}; expected {instead} or {file.name}"
     if os.path.isdir(os.path.expanduser(name)) and not file.is_file():
-        raise InputError(f"encoder {name} has no weights in {file.parent}; expected model.safetensors or {file.name}")
+        raise InputError(missing)
     if not allow_pickle:
         raise InputError(
             f"encoder {name} has no safetensors weights in {file.parent}; a pickle checkpoint can run code when it is "
             "read: convert it, or pass --allow-pickle (allow_pickle=True) if you trust it"
         )
     if not file.is_file():
-        raise InputError(f"encoder {name} has no weights in {file.parent}; expected model.safetensors or {file.name}")
+        raise InputError(missing)
 
 
 def _sharded(folder: Path, name: str) -> list[Path]:

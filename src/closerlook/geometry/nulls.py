@@ -17,7 +17,7 @@ from closerlook.geometry.kernels import Progress
 from closerlook.geometry.overlap import LabelHulls
 
 POINTS = 2000
-"""Most points clustered under shuffled labels; larger spaces are subsampled."""
+"""The maximum number of points that are clustered with shuffled labels; larger spaces are subsampled to this size."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,9 @@ class Null:
 class Separability:
     """The share of linearly separable pairs of labels, compared with shuffled labels and Cover's probability.
 
-    ratio: n / 2d for the points of two labels, mean over pairs; at 1, half of all labellings are separable. cover: the
-    probability that points in general position with random labels are separable, mean over pairs.
+    ratio: n / 2d for the points of two labels, mean over pairs; for a pair with ratio 1 and large d, a little more
+    than half of all labellings are separable. cover: the probability that points in general position with random labels
+    are separable, mean over pairs.
     """
 
     separable: Null
@@ -111,7 +112,8 @@ def cover_of_pairs(codes: Integers, d: int) -> tuple[float, float]:
 def cover_probability(n: int, d: int) -> float:
     """The share of the 2^n labellings of n points in general position in d dimensions that are linearly separable.
 
-    Cover (1965), for hyperplanes with an offset: 2 times the sum of C(n - 1, k) for k = 0 to d.
+    Cover (1965), for hyperplanes with an offset: 2 times the sum of C(n - 1, k) for k = 0 to d, divided by 2^n. It is
+    one half at n = 2d + 2.
 
     >>> round(cover_probability(4, 2), 9), cover_probability(3, 2)
     (0.875, 1.0)

@@ -92,7 +92,11 @@ SUMMARY_NOTE = (
 
 
 def _summary_nulls(results: Results, name: str, encoder: str) -> list[tuple[Value, ...]]:
-    """The row of a measure with shuffled labels; if that is on a subsample, after a row with the true labels on it."""
+    """One row: the measure with shuffled labels; empty if there are no values with shuffled labels.
+
+    If it was computed on a subsample, two rows: first with the true labels on the same subsample, then with shuffled
+    labels.
+    """
 
     def row(title: str, values: Callable[..., BeforeAfter], measured: str) -> tuple[Value, ...]:
         scale = measure(name).scale

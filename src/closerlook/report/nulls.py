@@ -58,7 +58,8 @@ def _similarity_note(table: Table, test_split: str) -> str:
     if others:
         sentences.append(
             f"On the right: the similarity of the train split to the train split of {' or of '.join(others)}. If a "
-            "column stands for several encoders or seeds: mean ± standard deviation over them."
+            "value is the mean of several similarities (several seeds, or several other encoders), ± is their standard "
+            "deviation."
         )
     return " ".join(sentences)
 
@@ -117,12 +118,12 @@ def separability_table(results: Results) -> Table:
 SEPARABILITY_NOTE = (
     "Train, last layer. Separable pairs: the share of pairs of labels that a hyperplane separates, with the true and "
     "with shuffled labels. Cover probability: the probability that a random labelling of the n points of two labels in "
-    "d dimensions is separable, by Cover's theorem; it is one half at n = 2d. n / 2d and the Cover probability are "
-    "means over pairs of labels. Clusters: the number of clusters on a subsample; the column “points” gives its size. "
-    "Rare labels may be missing from it. Shuffled labels: mean ± standard deviation over shuffles. z: the value of the "
-    "true labels minus the mean of the shuffled labels, divided by that standard deviation; – if it is 0. p: the share "
-    "of labellings (the shuffled ones and the true one) whose value is at least as extreme as that of the true labels; "
-    "with k shuffles, p is at least 1 / (k + 1)."
+    "d dimensions is separable, by Cover's theorem; it is one half at n = 2d + 2, that is, where n / 2d is about 1. "
+    "n / 2d and the Cover probability are means over pairs of labels. Clusters: the number of clusters on a subsample; "
+    "the column “points” gives its size. Rare labels may be missing from it. Shuffled labels: mean ± standard "
+    "deviation over shuffles. z: the value of the true labels minus the mean of the shuffled labels, divided by that "
+    "standard deviation; – if it is 0. p: the share of labellings (the shuffled ones and the true one) whose value is "
+    "at least as extreme as that of the true labels; with k shuffles, p is at least 1 / (k + 1)."
 )
 
 NullComparison = tuple[Measurement | None, Measurement | None, float | None, float | None]
@@ -172,6 +173,10 @@ def similarity_text(results: Results) -> str:
     )
 
 
+KINDS_OF_ENCODER = {"before": "pretrained", "after": "fine-tuned"}
+"""What an encoder is called in each state."""
+
+
 def weights_text(results: Results) -> str:
     """The mean similarity to random weights and between seeds; empty if neither was measured."""
 
@@ -187,9 +192,16 @@ def weights_text(results: Results) -> str:
     if means:
         sentences.append(
             "On train, the mean similarity of the encoder to the same encoder with random weights is "
-            f"{' and '.join(means)}. So an untrained encoder already reaches a similarity of this size, and random "
-            "weights are a stricter baseline than shuffled labels."
+            f"{' and '.join(means)}."
         )
+        shuffled = [*values("null_mean_random", tuned=False), *values("null_mean_random", tuned=True)]
+        if shuffled and statistics.fmean(shuffled) < min(statistics.fmean(known) for known in random.values() if known):
+            kinds = " or ".join(KINDS_OF_ENCODER[state] for state, known in random.items() if known)
+            mean = f"{round(statistics.fmean(shuffled), 2) + 0.0:.2f}".replace("-", "−")  # no negative zero
+            sentences.append(
+                f"So even an encoder with random weights is this similar to the {kinds} encoder, whereas shuffled "
+                f"labels give a similarity of {mean}: random weights are the stricter baseline."
+            )
     if seeds:
         sentences.append(
             "The mean similarity of two encoders that were fine-tuned on the same task with different seeds is "
@@ -204,15 +216,20 @@ MOSTLY_SEPARABLE = 0.9
 
 def separability_text(results: Results) -> str:
     """Whether separability says anything about the labels; empty if it was not compared with shuffled labels."""
-    states = [state for pair in results.pairs() for state in _compared_with_null(results, "separable_pairs", *pair)]
-    known = [(true.value, null.value) for true, null, *_ in states if true is not None and null is not None]
-    if not known:
+    compared = {
+        (pair, state): (true.value, null.value)
+        for pair in results.pairs()
+        for state, (true, null, *_) in zip(STATES, _compared_with_null(results, "separable_pairs", *pair), strict=True)
+        if true is not None and null is not None
+    }
+    if not compared:
         return ""
+    known = list(compared.values())
     true, shuffled = (statistics.fmean(values) for values in zip(*known, strict=True))
     uninformative = sum(null == 1 for _, null in known)
     text = (
-        f"A hyperplane separates {true:.1%} of the pairs of labels; after shuffling the labels among the points, it "
-        f"still separates {shuffled:.1%}"
+        f"On train{_spaces_clause(results, list(compared))}, {true:.1%} of the pairs of labels can be separated by a "
+        f"hyperplane; after shuffling the labels among the points, {shuffled:.1%} still can"
     )
     if uninformative:
         return (
@@ -221,6 +238,17 @@ def separability_text(results: Results) -> str:
         )
     doubt = ", but separability says little about the labels" if shuffled >= MOSTLY_SEPARABLE else ""
     return f"{text}. In no space are all pairs separable with shuffled labels{doubt}."
+
+
+def _spaces_clause(results: Results, spaces: list[tuple[tuple[str, str], str]]) -> str:
+    """Which spaces a mean is over: ', on average over 10 spaces (…)'; empty for one space. spaces: pair and state."""
+    if len(spaces) == 1:
+        return ""
+    n_pairs = len({pair for pair, _ in spaces})
+    one_encoder = len(results.encoders) == 1
+    pairs = count_of(n_pairs, "task") if one_encoder else f"{count_of(n_pairs, 'pair')} of encoder and task"
+    when = " and ".join(state for state in STATES if any(state == found for _, found in spaces))
+    return f", on average over {len(spaces)} spaces ({pairs}, {when} fine-tuning)"
 
 
 def _mean(values: list[float | None]) -> float:

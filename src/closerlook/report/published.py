@@ -134,7 +134,7 @@ def published_cross(results: Results) -> Table:
                 )
             )
     columns = (
-        *text_columns("encoder", "measured on", "fine-tuned on"),
+        *text_columns("encoder", "probed on", "fine-tuned on"),
         *(Column(title, "labels that move farther away") for title in ("ours", "paper")),
         *(*_ours_and_paper("mean change of distance"), *_ours_and_paper("accuracy, %"), *_WEIGHTS),
     )

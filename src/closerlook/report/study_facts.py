@@ -136,7 +136,14 @@ def settings_table(results: Results) -> Table:
     plan = results.manifest.get("plan", {})
     elsewhere = {"name", "encoders", "tasks"}
     rows = [(name, value) for name, value in _entries(plan) if name.partition(".")[0] not in elsewhere]
-    return Table("settings", "Settings", "", text_columns("entry", "value"), tuple(rows))
+    note = "The entries of the plan."
+    if any(value == NOT_SET for _, value in rows):
+        used = " (the batch size that was used is in the table Fine-tuning)" if results.manifest.get("settings") else ""
+        note += f" Not set: the plan gives no value; the feature is off, or closerlook chooses the value{used}."
+    return Table("settings", "Settings", note if rows else "", text_columns("entry", "value"), tuple(rows))
+
+
+NOT_SET = "not set"
 
 
 def _entries(values: Manifest, prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -157,7 +164,7 @@ SHOWN_AS = {
 
 def _show_entry(value: object) -> str:
     if value is None:
-        return "not set"
+        return NOT_SET
     if isinstance(value, list):
         separator = "; " if any(isinstance(item, dict) for item in value) else ", "
         return separator.join(map(_show_item, value)) or "none"

@@ -141,9 +141,10 @@ def form_clusters(results: Results) -> Finding:
         answers,
         result=_clusters_result(fewer, known, minimal) + _shuffled_clause(results, [answer.run for answer in answers]),
         rule="A run supports the finding if, at the last layer, train has fewer clusters after fine-tuning than "
-        "before; it contradicts the finding if train has as many or more. It has no answer if the number of clusters "
-        "counts as the lowest possible both before and after, that is, if it is at most one for each label plus one "
-        "for each point that has the same vector as a point of another label.",
+        "before; it contradicts the finding if train has as many or more. It has no answer if the clusters were not "
+        "counted both before and after, or if their number counts as the lowest possible both before and after, that "
+        "is, if it is at most one for each label plus one for each point that has the same vector as a point of "
+        "another label.",
         no_answer="every space had the lowest possible number of clusters before and after fine-tuning"
         if minimal
         else "no cluster counts were measured before and after fine-tuning",
@@ -292,7 +293,8 @@ def transfer(results: Results) -> Finding:
         "an opposed task, fewer than half; otherwise it contradicts the finding. Related: at least half of all label "
         "names of the two tasks occur in both. Opposed: fine-tuned on pos (or toy-pos), which gives all prepositions "
         "one label, and probed on ps-role or ps-fxn (toy-role, toy-fxn), which distinguish them. With other pairs of "
-        "tasks, a run has no answer. The finding can hold only if both a related and an opposed task were measured.",
+        "tasks, or if label distances were not measured, a run has no answer. The finding can hold only if both a "
+        "related and an opposed task were measured.",
         no_answer="no fine-tuning run was measured on a related or an opposed task",
     )
     measured = {kinds[answer.run] for answer in answers if answer.holds is not None}

@@ -73,13 +73,12 @@ def _distances(results: Results, runs: list[Run]) -> Figure | None:
     }
     steps = sorted(int(step) for step in data.step.unique())
     seeds = f", mean of {len(runs)} seeds" if len(runs) > 1 else ""
-    encoder, task = shorten(run.encoder), shorten(run.task)
-    where = (
-        f"{encoder} on {task}" if run.own else f"{encoder}, measured on {task}, fine-tuned on {shorten(run.tuned_on)}"
-    )
+    encoder, task, tuned_on = (shorten(name) for name in (run.encoder, run.task, run.tuned_on))
+    where = f"{encoder} on {task}" if run.own else f"{encoder}, fine-tuned on {tuned_on}, probed on {task}"
+    split = "Train" if run.own else f"Fine-tuned on {tuned_on}, probed on {task}: train"
     return Figure(
         title=f"Distance to the nearest other label: {where}",
-        caption=f"Train, layer {results.last_layer(run.encoder)}, {len(labels)} labels{seeds}. "
+        caption=f"{split}, layer {results.last_layer(run.encoder)}, {len(labels)} labels{seeds}. "
         f"{_shown_text(labels)}{_spread_text(data, runs)}{step_scale_text(steps)}{marks.legend()}".rstrip(),
         alt=f"Line chart over {steps[-1]:,} training steps. Of {len(labels)} labels, {shorten(labels[0])} has the "
         f"{_direction(data, labels[0], ('largest increase', 'smallest decrease'))} and {shorten(labels[-1])} the "

@@ -358,9 +358,9 @@ def _blocked_merges(clustering: Clustering, space: Space, context: Sequence[str]
 
 
 def _largest_pairs(codes: NDArray[np.int64], sizes: NDArray[np.int64], n: int) -> list[tuple[int, int]]:
-    """The n largest pairs of clusters of one label, by the smaller cluster, then by the larger one, then in order.
+    """The n largest pairs of clusters of one label, sorted by the size of the smaller cluster, then of the larger one.
 
-    codes: the label of each cluster. sizes: its number of points.
+    Ties stay in the order of labels and cluster numbers. codes: the label of each cluster. sizes: its number of points.
     """
     members = [np.flatnonzero(codes == code) for code in np.unique(codes)]
     both = [clusters[np.triu_indices(len(clusters), 1)[side]] for side in (0, 1) for clusters in members]

@@ -69,7 +69,7 @@ MEASURES = (
         "separable_pairs_n_over_2d",
         "n / 2d",
         "number of points of two labels divided by twice the number of dimensions, mean over pairs of labels; "
-        "below 1, most labellings are separable; the same value as n_over_2d of the panel",
+        "for a pair below 1, most labellings are separable; the same value as n_over_2d of the panel",
     ),
     Measure(
         "separable_pairs_cover_probability",

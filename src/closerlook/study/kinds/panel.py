@@ -159,8 +159,8 @@ SCALARS: list[Scalar] = [
     _in_panel(
         "n_over_2d",
         "n / 2d",
-        "number of points of two labels divided by twice the number of dimensions, mean over pairs of labels; below 1, "
-        "most labellings are separable",
+        "number of points of two labels divided by twice the number of dimensions, mean over pairs of labels; "
+        "for a pair below 1, most labellings are separable",
         group="overlap",
     ),
     _in_panel(

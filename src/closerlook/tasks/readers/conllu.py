@@ -51,7 +51,8 @@ def read(path: Path, split: str, options: Options) -> Reading:
 def read_sentences(path: Path, columns: int, *, empty_nodes: bool) -> Iterator[Sentence]:
     """All sentences of a file with that many columns; rows of multiword tokens are skipped, since their words follow.
 
-    Each id is compared with the ids that are possible in its row, so that no id has to be parsed.
+    The id of a word or an empty node is compared with the only one possible in its row; only ids of multiword tokens
+    are parsed.
     """
     rows: list[Row] = []
     numbers: list[int] = []
