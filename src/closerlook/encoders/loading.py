@@ -116,7 +116,7 @@ def _adapt(model: PreTrainedModel, source: Source) -> PreTrainedModel:
         import peft
     except ImportError:
         raise InputError(
-            f"encoder {source.name} is a PEFT adapter; install it with `pip install closerlook[peft]`"
+            f"encoder {source.name} is a PEFT adapter; install PEFT with `pip install closerlook[peft]`"
         ) from None
     folder = str(source.adapter)
     with short_errors(source.name, "adapter"):
@@ -136,8 +136,8 @@ def _adapt(model: PreTrainedModel, source: Source) -> PreTrainedModel:
         lacking = known - set(weights)
         if lacking:
             raise InputError(
-                f"adapter {source.name} was made for a different encoder: {len(lacking)} of its {len(known)} "
-                f"weights are missing for {source.folder.name}"
+                f"adapter {source.name} was made for a different encoder: it lacks {len(lacking)} of the {len(known)} "
+                f"weights that an adapter of {source.folder.name} needs"
             )
         peft.set_peft_model_state_dict(adapted, {key: weights[key] for key in known})
         return adapted.merge_and_unload()

@@ -28,7 +28,7 @@ NAMED = 6
 
 @dataclass(frozen=True)
 class LabelMarks:
-    """The marks of the labels of one space.
+    """The marks of the labels of one task, for one encoder and its fine-tuning runs.
 
     p: the Holm-corrected p-value of each label's change; with several seeds, the highest p-value. few_points: for each
     label with few points, a note why its distances are unreliable. inconsistent: labels that were not tested with every

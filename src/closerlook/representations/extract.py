@@ -101,8 +101,8 @@ def extract(
 ) -> tuple[Space, ...]:
     """One space (labelled vectors) for each task, split and layer; spaces in the store are not computed again.
 
-    The spaces are sorted by task, then by split (train, dev, test, others by name), then by layer. If the call is
-    interrupted, the next call with the same arguments continues where it stopped.
+    The spaces are in the order of the given tasks; for each task, they are sorted by split (train, dev, test, others by
+    name), then by layer. If the call is interrupted, the next call with the same arguments continues where it stopped.
 
     encoder: a name (see `closerlook.Encoder`) or a loaded encoder.
     task: a name, a path or a Task, or several of them; each distinct text goes through the encoder only once.

@@ -196,7 +196,7 @@ def _version(package: str) -> str | None:
 
 
 def study_in(folder: Path) -> str | None:
-    """The name of the study whose table is in a folder; None if the folder has no table."""
+    """The name of the study in a folder, from its manifest; None if there is no readable manifest."""
     try:
         return str(json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["study"])
     except (OSError, ValueError, KeyError, TypeError):
