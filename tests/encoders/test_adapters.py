@@ -159,5 +159,5 @@ def test_without_peft_the_message_says_how_to_install_it(
 ) -> None:
     folder = adapter(family("bert"), tmp_path / "lora", head=False)
     monkeypatch.setitem(sys.modules, "peft", None)
-    with pytest.raises(InputError, match=r"install it with `pip install closerlook\[peft\]`"):
+    with pytest.raises(InputError, match=r"install PEFT with `pip install closerlook\[peft\]`"):
         Encoder.load(str(folder))

@@ -24,8 +24,9 @@ class ClassifierProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """An MLP classifier whose hidden sizes are chosen from a grid on a held-out part of the training rows.
 
     sizes: a list with the hidden widths of each network to try, such as [(64, 128), (32,)]; [()] is a linear probe;
-    None: the paper's 16 pairs of 32, 64, 128 and 256. seeds: the number of networks of each size, or a list of seeds. Other options: see `ProbeTraining`. device:
-    "auto", "cpu" or "cuda". n_jobs: threads on a CPU, all cores for None and -1; the results do not depend on it.
+    None: the paper's 16 pairs of 32, 64, 128 and 256. seeds: the number of networks of each size, or a list of seeds.
+    Other options: see `ProbeTraining`. device: "auto", "cpu" or "cuda". n_jobs: threads on a CPU, all cores for None
+    and -1; the results do not depend on it.
 
     After fitting: `classes_`; `sizes_`, the sizes with the best mean held-out accuracy (the smallest if tied);
     `held_out_`, {sizes: (r,) held-out accuracy by seed}; `network_`, the best network of the chosen sizes, which
