@@ -18,7 +18,7 @@ NATIVE = ROOT / "src" / "closerlook" / "geometry" / "native"
 NAME = "kernels.so"  # also on macOS: ctypes loads a library with any suffix
 # No -march=native: a build must run on every processor of its architecture. No -ffast-math: the error bounds assume
 # IEEE arithmetic (a fused multiply-add only rounds less).
-FLAGS = shlex.split("-O3 -std=c11 -fPIC -shared -ffp-contract=fast -D_GNU_SOURCE -Wall -Wextra")
+FLAGS = shlex.split("-O3 -std=c11 -fPIC -fvisibility=hidden -shared -ffp-contract=fast -D_GNU_SOURCE -Wall -Wextra")
 LIBRARIES = ["-lm", "-lpthread"]
 COMPILERS = ["cc", "gcc", "clang"]
 ZIG = [

@@ -52,17 +52,30 @@ _KINDS |= {
     "X": POINTER(c_double),
     "S": POINTER(c_int8),
     "F": POINTER(c_float),
+    "P": POINTER(c_void_p),
+    "T": POINTER(c_int),
 }  # capitals: arrays
-_SIGNATURES: dict[str, tuple[type | None, str]] = {
-    "solve_pairs": (None, "XFxnNnNNnxxxntSXXNXNNXS"),
-    "nearest": (None, "XnXXXnnxtXX"),
-    "nearest_in_strip": (None, "XnnXFnnnxNX"),
-    "count_levels": (None, "XnnxNN"),
-    "rank_products": (c_double, "XXnnxxNNXX"),
-    "greedy_new": (c_void_p, "XnnnnNNXXNNNNxxxt"),
+
+
+def _status(code: int) -> None:
+    """Raise MemoryError if the engine ran out of memory; after a signal, ctypes raises what its handler raised."""
+    if code:
+        raise MemoryError("the geometry engine could not allocate memory; use fewer points or dimensions")
+
+
+_SIGNATURES: dict[str, tuple[Callable[[int], None] | type | None, str]] = {
+    "engine_attach": (None, "ppp"),
+    "engine_fail_allocation": (None, "n"),
+    "engine_blocks": (c_int64, ""),
+    "solve_pairs": (_status, "XFxnNnNNnxxxntSXXNXNNXS"),
+    "nearest": (_status, "XnXXXnnxtXX"),
+    "nearest_in_strip": (_status, "XnnXFnnnxNX"),
+    "count_levels": (_status, "XnnxNN"),
+    "rank_products": (_status, "XXnnxxNNXXX"),
+    "greedy_new": (_status, "XnnnnNNXXNNNNxxxtP"),
     "greedy_free": (None, "p"),
-    "greedy_add_plane": (None, "pnnX"),
-    "greedy_run": (c_int, "px"),
+    "greedy_add_plane": (_status, "pnnX"),
+    "greedy_run": (_status, "pxT"),
     "greedy_counts": (_Counts, "p"),
     "greedy_owners": (None, "pN"),
     "greedy_merges": (None, "pNNX"),
@@ -72,10 +85,10 @@ _SIGNATURES: dict[str, tuple[type | None, str]] = {
 
 
 @cache
-def library() -> ctypes.CDLL:
+def library() -> ctypes.PyDLL:
     """The compiled library; WorkError if the installation has none."""
     try:
-        loaded = ctypes.CDLL(str(LIBRARY))
+        loaded = ctypes.PyDLL(str(LIBRARY))  # long calls release the interpreter lock themselves: see engine.h
     except OSError as error:
         raise WorkError(
             f"the compiled part of closerlook cannot be loaded ({error}); install the package again, with a C compiler "
@@ -84,6 +97,8 @@ def library() -> ctypes.CDLL:
     for name, (result, arguments) in _SIGNATURES.items():
         function = getattr(loaded, name)
         function.restype, function.argtypes = result, [_KINDS[letter] for letter in arguments]
+    hooks = ("PyEval_SaveThread", "PyEval_RestoreThread", "PyErr_CheckSignals")
+    loaded.engine_attach(*(ctypes.cast(getattr(ctypes.pythonapi, name), c_void_p) for name in hooks))
     return loaded
 
 
@@ -275,12 +290,12 @@ class Levels:
 def rank_products(distances: Sequence[Floats], levels: Sequence[Levels], ranks: Sequence[Floats]) -> float:
     """The sum over all pairs of rows of the product of their ranks in two spaces. ranks: by level."""
     (a, b), (rank_a, rank_b), (level_a, level_b) = distances, ranks, levels
-    return float(
-        library().rank_products(
-            _pointer(a), _pointer(b), *a.shape, level_a.scale, level_b.scale, _pointer(level_a.places),
-            _pointer(level_b.places), _pointer(rank_a), _pointer(rank_b),
-        )
+    total = np.zeros(1)
+    library().rank_products(
+        _pointer(a), _pointer(b), *a.shape, level_a.scale, level_b.scale, _pointer(level_a.places),
+        _pointer(level_b.places), _pointer(rank_a), _pointer(rank_b), _pointer(total),
     )  # fmt: skip
+    return float(total[0])
 
 
 @dataclass(frozen=True)
@@ -326,21 +341,23 @@ def merge_greedily(
     threads: int,
     progress: Progress | None = None,
 ) -> Merging:
-    """Run DirectProbe's greedy merging; native/greedy.h describes the arguments."""
+    """Run DirectProbe's greedy merging; native/engine.h describes the arguments."""
     native, d = library(), Z.shape[1]
     basis = np.vstack([basis, np.zeros((max(0, LEADS - 1 - len(basis)), d))])[: LEADS - 1].copy()
     foe_starts, foe_list = _ragged(foes)
     block_starts, block_list = _ragged(blocks)
-    greedy = native.greedy_new(
+    greedy, finished = c_void_p(), c_int()
+    native.greedy_new(
         _pointer(Z), n, len(Z) - n, d, len(starts) - 1, _pointer(starts), _pointer(order), _pointer(mass),
         _pointer(basis), _pointer(foe_starts), _pointer(foe_list), _pointer(block_starts), _pointer(block_list),
-        tau, slack, tie, threads,
+        tau, slack, tie, threads, ctypes.byref(greedy),
     )  # fmt: skip
     try:
         for label, foe, normal in planes:
             native.greedy_add_plane(greedy, label, foe, _pointer(np.ascontiguousarray(normal)))
-        while not native.greedy_run(greedy, 0.2):
-            if progress:
+        while not finished:
+            native.greedy_run(greedy, 0.2, ctypes.byref(finished))
+            if progress and not finished:
                 progress(native.greedy_counts(greedy).merges, n)
         return _merging(native, greedy, n)
     finally:
@@ -353,7 +370,7 @@ def _ragged(lists: Sequence[Sequence[int]]) -> tuple[Integers, Integers]:
     return starts, np.array([value for row in lists for value in row] + [0], dtype=np.int64)
 
 
-def _merging(native: ctypes.CDLL, greedy: int, n: int) -> Merging:
+def _merging(native: ctypes.PyDLL, greedy: c_void_p, n: int) -> Merging:
     counted = native.greedy_counts(greedy)
     effort = {name: int(getattr(counted, name)) for name in _COUNTS}
     merges, refusals, weights = effort["merges"], effort["refusals"], effort["weights"]

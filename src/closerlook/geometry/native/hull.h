@@ -27,7 +27,6 @@ typedef struct Solver Solver;
 
 /* single: X in single precision, to scan many points; longest: the length of the longest row; most: points in two sets. */
 Solver *solver_new(const double *X, const float *single, double longest, int64_t d, int64_t most);
-void solver_free(Solver *s);
 void solver_share(Solver *s, Crew *crew); /* threads that help with large sets; NULL: none */
 
 /* The state of a solver after a call; a later call on larger sets can continue from it. */

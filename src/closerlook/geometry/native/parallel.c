@@ -2,7 +2,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
+#include <time.h>
 
 enum { PATIENCE = 2000 }; /* spins, about 20 us, before a thread sleeps: passes follow each other closely */
 
@@ -21,6 +21,7 @@ typedef struct {
 } Seat;
 
 struct Crew {
+    Call *call;
     int workers, leaving;
     int64_t tasks;
     _Atomic int busy;
@@ -33,12 +34,15 @@ struct Crew {
     pthread_cond_t begin, end;
 };
 
-static void take_tasks(Crew *crew, int worker)
+static void take_tasks(void *argument)
 {
+    const Seat *seat = argument;
+    Crew *crew = seat->crew;
     for (;;) {
         int64_t task = atomic_fetch_add(&crew->next, 1);
         if (task >= crew->tasks) return;
-        crew->work(crew->context, task, worker);
+        check_stop();
+        crew->work(crew->context, task, seat->worker);
     }
 }
 
@@ -55,7 +59,7 @@ static void *attend(void *argument)
         int leaving = crew->leaving;
         pthread_mutex_unlock(&crew->lock);
         if (leaving) return NULL;
-        take_tasks(crew, seat->worker);
+        call_attempt(crew->call, seat->worker, take_tasks, seat);
         pthread_mutex_lock(&crew->lock);
         if (--crew->busy == 0) pthread_cond_signal(&crew->end);
         pthread_mutex_unlock(&crew->lock);
@@ -64,13 +68,16 @@ static void *attend(void *argument)
 
 Crew *crew_new(int workers)
 {
-    Crew *crew = calloc(1, sizeof *crew);
+    Crew *crew = allocate_zeros(1, sizeof *crew);
+    crew->thread = allocate_zeros(workers, sizeof *crew->thread);
+    crew->seat = allocate_zeros(workers, sizeof *crew->seat);
     pthread_mutex_init(&crew->lock, NULL);
     pthread_cond_init(&crew->begin, NULL);
     pthread_cond_init(&crew->end, NULL);
-    crew->thread = calloc((size_t)workers, sizeof *crew->thread);
-    crew->seat = calloc((size_t)workers, sizeof *crew->seat);
+    crew->call = call_current();
+    crew->seat[0] = (Seat){crew, 0};
     crew->workers = 1;
+    call_own_crew(crew);
     for (int i = 1; i < workers; i++) {
         crew->seat[i] = (Seat){crew, i};
         if (pthread_create(&crew->thread[i], NULL, attend, &crew->seat[i])) break; /* fewer threads, same result */
@@ -79,7 +86,7 @@ Crew *crew_new(int workers)
     return crew;
 }
 
-void crew_free(Crew *crew)
+void crew_end(Crew *crew)
 {
     pthread_mutex_lock(&crew->lock);
     crew->leaving = 1;
@@ -89,17 +96,32 @@ void crew_free(Crew *crew)
     pthread_mutex_destroy(&crew->lock);
     pthread_cond_destroy(&crew->begin);
     pthread_cond_destroy(&crew->end);
-    free(crew->thread);
-    free(crew->seat);
-    free(crew);
 }
 
 int crew_size(const Crew *crew) { return crew->workers; }
 
+/* Wait until the other threads have ended their tasks; they leave them early if a signal ends the call. */
+static void wait_for_others(Crew *crew)
+{
+    for (int i = 0; i < PATIENCE && atomic_load_explicit(&crew->busy, memory_order_relaxed); i++) relax();
+    pthread_mutex_lock(&crew->lock);
+    while (crew->busy) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += 50000000;
+        if (until.tv_nsec >= 1000000000) until.tv_nsec -= 1000000000, until.tv_sec++;
+        pthread_cond_timedwait(&crew->end, &crew->lock, &until);
+        pthread_mutex_unlock(&crew->lock);
+        call_ask();
+        pthread_mutex_lock(&crew->lock);
+    }
+    pthread_mutex_unlock(&crew->lock);
+}
+
 void crew_run(Crew *crew, Work work, void *context, int64_t tasks)
 {
     if (tasks <= 1 || crew->workers == 1) {
-        for (int64_t task = 0; task < tasks; task++) work(context, task, 0);
+        for (int64_t task = 0; task < tasks; task++) check_stop(), work(context, task, 0);
         return;
     }
     pthread_mutex_lock(&crew->lock);
@@ -109,9 +131,7 @@ void crew_run(Crew *crew, Work work, void *context, int64_t tasks)
     crew->round++;
     pthread_cond_broadcast(&crew->begin);
     pthread_mutex_unlock(&crew->lock);
-    take_tasks(crew, 0);
-    for (int i = 0; i < PATIENCE && atomic_load_explicit(&crew->busy, memory_order_relaxed); i++) relax();
-    pthread_mutex_lock(&crew->lock);
-    while (crew->busy) pthread_cond_wait(&crew->end, &crew->lock);
-    pthread_mutex_unlock(&crew->lock);
+    call_attempt(crew->call, 0, take_tasks, &crew->seat[0]);
+    wait_for_others(crew);
+    check_stop();
 }

@@ -1,7 +1,6 @@
 #include "price.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "linear.h"
 
@@ -58,8 +57,8 @@ static void price_stripe(void *context, int64_t task, int worker)
 double price_points(Solver *s, Points p, double sign, double length, int64_t *list, int64_t *n_list)
 {
     if (s->priced < p.n) {
-        free(s->price);
-        s->price = malloc(sizeof(float) * p.n);
+        release(s->price);
+        s->price = allocate(p.n, sizeof(float));
         s->priced = p.n;
     }
     for (int64_t i = 0; i < s->d; i++) s->w_single[i] = (float)(sign * s->w[i]);
