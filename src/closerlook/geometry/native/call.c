@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "engine.h"
 #include "parallel.h"
 
 #ifdef __APPLE__ /* there setjmp saves the signal mask too, which takes a system call */
@@ -103,7 +102,7 @@ void call_attempt(Call *call, int worker, Body body, void *arguments)
     thread.exit = outside;
 }
 
-int call_run(Call *call, Body body, void *arguments)
+Status call_run(Call *call, Body body, void *arguments)
 {
     if (call->status) return call->status;
     if (python.release) call->python = python.release();
@@ -113,11 +112,11 @@ int call_run(Call *call, Body body, void *arguments)
     return call->status;
 }
 
-int call_once(Body body, void *arguments)
+Status call_once(Body body, void *arguments)
 {
     Call *call = call_new();
     if (!call) return OUT_OF_MEMORY;
-    int status = call_run(call, body, arguments);
+    Status status = call_run(call, body, arguments);
     call_free(call);
     return status;
 }

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { COMPLETED = 0, OUT_OF_MEMORY = 1, STOPPED = 2 };
+#include "engine.h"
 
 typedef struct Call Call;
 typedef void (*Body)(void *arguments);
@@ -20,10 +20,10 @@ Call *call_new(void);      /* NULL: out of memory */
 void call_free(Call *call); /* ends its threads and releases its blocks */
 
 /* Run a part of a call; returns a status. After a failure, every later part returns the same status at once. */
-int call_run(Call *call, Body body, void *arguments);
+Status call_run(Call *call, Body body, void *arguments);
 
 /* Run a call of one part; returns a status. */
-int call_once(Body body, void *arguments);
+Status call_once(Body body, void *arguments);
 
 /* Blocks of `count` items; the call ends if there is no memory. Negative counts are refused in the same way. */
 void *allocate(int64_t count, size_t size);

@@ -1,7 +1,7 @@
 /*
  * Everything that Python calls. C includes this file, and binding.py reads it, so that the two cannot disagree. Declarations use
  * only these types: int, int64_t, double, Status, the structs below, void *, and arrays of double, float, int64_t or signed char.
- * An array that is not const is written to. An array may be NULL only where a comment says so.
+ * An array that is not const is written to. An array that is OPTIONAL may be NULL.
  */
 #ifndef CLOSERLOOK_ENGINE_H
 #define CLOSERLOOK_ENGINE_H
@@ -14,7 +14,14 @@
 #define ENGINE __attribute__((visibility("default")))
 #endif
 
-typedef int Status; /* COMPLETED, OUT_OF_MEMORY or STOPPED: see call.h */
+#define OPTIONAL
+
+typedef int Status;
+enum { COMPLETED = 0, OUT_OF_MEMORY = 1, STOPPED = 2 };
+
+enum { UNDECIDED = 0, SEPARABLE = 1, OVERLAPPING = 2 }; /* verdicts */
+enum { LEADS = 32 };                                    /* numbers in the short rows that approximate long ones */
+enum { OCTAVES = 24, FINE = 14, FINER = 12 };           /* levels of distances: see pairs.c */
 
 /* ---- the library itself ---- */
 
@@ -31,13 +38,13 @@ ENGINE int64_t engine_blocks(void);            /* blocks of memory in use */
 
 /*
  * Decide pairs of groups of rows of X; single: X in single precision; longest: the length of the longest row. Certificates
- * (normal, active, place, weight and side) are written unless they are NULL.
+ * (normal, active, place, weight and side) are written unless they are all NULL.
  */
 ENGINE Status solve_pairs(const double *X, const float *single, double longest, int64_t d, const int64_t *group_start,
                           int64_t groups, const int64_t *places, const int64_t *pairs, int64_t n_pairs, double tau,
                           double slack, double gap, int64_t max_steps, int threads, signed char *verdict, double *lower,
-                          double *upper, int64_t *steps, double *normal, int64_t *active, int64_t *place, double *weight,
-                          signed char *side);
+                          double *upper, int64_t *steps, OPTIONAL double *normal, OPTIONAL int64_t *active,
+                          OPTIONAL int64_t *place, OPTIONAL double *weight, OPTIONAL signed char *side);
 
 /* ---- points and one hull (nearest.c) ---- */
 
@@ -60,13 +67,13 @@ ENGINE Status nearest_in_strip(const double *X, int64_t n, int64_t d, const doub
  * Count the distances at each level. distance: (rows, columns), of rows to themselves and all later ones, so the pairs are
  * those above the diagonal. places: indices of divided levels, or NULL; counts: one for each level.
  */
-ENGINE Status count_levels(const double *distance, int64_t rows, int64_t columns, double scale, const int64_t *places,
+ENGINE Status count_levels(const double *distance, int64_t rows, int64_t columns, double scale, OPTIONAL const int64_t *places,
                            int64_t *counts);
 
 /* The sum over the same pairs of the product of their ranks in two spaces; ranks: by level; places as above; total: one number. */
 ENGINE Status rank_products(const double *a, const double *b, int64_t rows, int64_t columns, double scale_a, double scale_b,
-                            const int64_t *places_a, const int64_t *places_b, const double *rank_a, const double *rank_b,
-                            double *total);
+                            OPTIONAL const int64_t *places_a, OPTIONAL const int64_t *places_b, const double *rank_a,
+                            const double *rank_b, double *total);
 
 /* ---- DirectProbe's greedy merging: merge the closest clusters of a label unless the union overlaps another's (greedy.c) ---- */
 

@@ -220,15 +220,12 @@ static void record_refusal(Greedy *g, int64_t a, int64_t b, const Trial *t)
     g->counts.weights += weights;
 }
 
-/* Drop from rest[from..) the clusters whose sphere is disjoint from the union's; n + i is frozen row i. */
+/* Drop from rest[from..) the clusters, or the numbers of frozen rows, whose sphere is disjoint from the union's. */
 static void filter_by_spheres(Greedy *g, int64_t from, int frozen)
 {
     const Linkage *l = g->link;
     int64_t kept = from;
-    if (frozen)
-        lead_distances(g->union_lead, g->frozen_lead - g->n * LEADS, g->rest + from, g->rest_n - from, g->bound);
-    else
-        lead_distances(g->union_lead, l->lead, g->rest + from, g->rest_n - from, g->bound);
+    lead_distances(g->union_lead, frozen ? g->frozen_lead : l->lead, g->rest + from, g->rest_n - from, g->bound);
     for (int64_t i = from; i < g->rest_n; i++) {
         double reach = g->union_radius + (frozen ? 0 : l->radius[g->rest[i]]) + g->tau;
         g->rest[kept] = g->rest[i];
@@ -254,9 +251,10 @@ static void gather_foes(Greedy *g, int64_t a, int64_t b)
         filter_by_spheres(g, from, 0);
     }
     int64_t from = g->rest_n;
-    for (int64_t i = g->block_start[label]; i < g->block_start[label + 1]; i++) g->rest[g->rest_n++] = g->n + g->block[i];
+    for (int64_t i = g->block_start[label]; i < g->block_start[label + 1]; i++) g->rest[g->rest_n++] = g->block[i];
     g->counts.foes += g->rest_n - from;
     filter_by_spheres(g, from, 1);
+    for (int64_t i = from; i < g->rest_n; i++) g->rest[i] += g->n;
 }
 
 static int64_t weight_of(const Greedy *g, int64_t foe, int64_t hint_a, int64_t hint_b)

@@ -88,6 +88,7 @@ static double level_of(const Solver *s, signed char side)
     int64_t heaviest = -1;
     for (int64_t i = 0; i < s->k; i++)
         if (s->side[i] == side && (heaviest < 0 || s->weight[i] > s->weight[heaviest])) heaviest = i;
+    if (heaviest < 0) return NAN; /* rounding emptied the side: nothing enters any more, and the search ends as stalled */
     return dot(s->X + s->place[heaviest] * s->d, s->w, s->d);
 }
 

@@ -5,9 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine.h"
 #include "parallel.h"
-
-enum { UNDECIDED = 0, SEPARABLE = 1, OVERLAPPING = 2 };
 
 /* A finite set of points: rows of X. */
 typedef struct {

@@ -92,8 +92,6 @@ Status nearest_in_strip(const double *X, int64_t n, int64_t d, const double *len
     return call_once(nearest_of_rows, &strip);
 }
 
-enum { FINE = 14, OCTAVES = 24, FINER = 12 };
-
 /*
  * The level of a distance; distance * scale is below 1. Each of the OCTAVES below 1 has 2^FINE levels, so that one row far
  * from all others does not push them into few levels; smaller distances are at level 0. A level with an index in `places` is

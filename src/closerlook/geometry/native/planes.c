@@ -59,10 +59,11 @@ static int64_t column(const Linkage *l, const Pool *p, int64_t slot)
     return l->start[p->label[0] + 1] - l->start[p->label[0]] + slot - l->start[p->label[1]];
 }
 
-/* The pool of two labels, created if missing. */
+/* The pool of two labels, created if missing; NULL if they do not overlap. */
 static Pool *pool_of(Planes *planes, int64_t label, int64_t foe)
 {
     int64_t e = entry_of(planes, label, foe), back = entry_of(planes, foe, label);
+    if (e < 0 || back < 0) return NULL;
     Pool *p = planes->pool[e];
     if (p) return p;
     p = allocate_zeros(1, sizeof *p);
@@ -105,6 +106,7 @@ void planes_add(Planes *planes, int64_t label, int64_t foe, const double *normal
 {
     const Linkage *l = planes->link;
     Pool *p = pool_of(planes, label, foe);
+    if (!p) return;
     int h = place_in(p);
     p->used[h] = planes->clock;
     memcpy(p->normal + h * l->d, normal, sizeof(double) * l->d);
