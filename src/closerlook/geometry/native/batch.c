@@ -85,5 +85,5 @@ Status solve_pairs(const double *X, const float *single, double longest, int64_t
                .n_pairs = n_pairs, .threads = threads, .single = single, .longest = longest,
                .wanted = {tau, slack, gap, max_steps}, .verdict = verdict, .lower = lower, .upper = upper, .normal = normal,
                .weight = weight, .steps = steps, .active = active, .place = place, .side = side};
-    return call_once(solve_all, &b);
+    return call_single(solve_all, &b);
 }

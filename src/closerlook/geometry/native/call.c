@@ -3,9 +3,9 @@
 #include <setjmp.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "parallel.h"
+#include "threads.h"
 
 #ifdef __APPLE__ /* there setjmp saves the signal mask too, which takes a system call */
 #define setjmp _setjmp
@@ -55,12 +55,7 @@ void engine_fail_allocation(int64_t k) { countdown = k; }
 
 int64_t engine_blocks(void) { return live; }
 
-double seconds_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+double seconds_now(void) { return clock_seconds(); }
 
 /* ---- leaving a call ---- */
 
@@ -112,7 +107,7 @@ Status call_run(Call *call, Body body, void *arguments)
     return call->status;
 }
 
-Status call_once(Body body, void *arguments)
+Status call_single(Body body, void *arguments)
 {
     Call *call = call_new();
     if (!call) return OUT_OF_MEMORY;

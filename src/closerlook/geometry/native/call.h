@@ -23,7 +23,7 @@ void call_free(Call *call); /* ends its threads and releases its blocks */
 Status call_run(Call *call, Body body, void *arguments);
 
 /* Run a call of one part; returns a status. */
-Status call_once(Body body, void *arguments);
+Status call_single(Body body, void *arguments);
 
 /* Blocks of `count` items; the call ends if there is no memory. Negative counts are refused in the same way. */
 void *allocate(int64_t count, size_t size);

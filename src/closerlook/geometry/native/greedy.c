@@ -14,11 +14,12 @@
 #include "memory.h"
 #include "parallel.h"
 #include "planes.h"
+#include "sizes.h"
 
 enum {
-    CROWD = 16,    /* opposing clusters that are sorted */
-    LARGE = 24,    /* two clusters with at least this many points keep their hyperplane for their labels */
-    STATEFUL = 16, /* a solver state with at least this many active points is kept */
+    CROWD = SIZE(16, 2),    /* opposing clusters that are sorted */
+    LARGE = SIZE(24, 3),    /* two clusters with at least this many points keep their hyperplane for their labels */
+    STATEFUL = SIZE(16, 2), /* a solver state with at least this many active points is kept */
 };
 
 /* One call of the solver. */

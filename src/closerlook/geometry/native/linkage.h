@@ -5,8 +5,9 @@
 #include <stdint.h>
 
 #include "parallel.h"
+#include "sizes.h"
 
-enum { NEAREST = 8 }; /* neighbours remembered for each cluster */
+enum { NEAREST = SIZE(8, 1) }; /* neighbours remembered for each cluster */
 
 typedef struct {
     int64_t slot;

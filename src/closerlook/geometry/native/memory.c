@@ -3,7 +3,10 @@
 #include <math.h>
 #include <string.h>
 
-static const size_t STATE_BYTES = (size_t)1 << 28, NORMAL_BYTES = (size_t)1 << 27, PAIRS = (size_t)1 << 18;
+#include "sizes.h"
+
+static const size_t STATE_BYTES = SIZE((size_t)1 << 28, 1 << 12), NORMAL_BYTES = SIZE((size_t)1 << 27, 1 << 12);
+static const size_t PAIRS = SIZE((size_t)1 << 18, 16), FEWEST_PAIRS = SIZE(256, 4); /* powers of 2 */
 
 /* A hyperplane with cluster `a` above and `b` below. */
 typedef struct {
@@ -34,8 +37,8 @@ Memory *memory_new(const Linkage *link, int64_t most, double clear)
 {
     Memory *m = allocate_zeros(1, sizeof *m);
     m->link = link, m->clear = clear;
-    for (m->n = 256; m->n < PAIRS && (int64_t)m->n < 64 * link->n;) m->n *= 2;
-    while (m->n > 256 && m->n * link->d * sizeof(double) > NORMAL_BYTES) m->n /= 2;
+    for (m->n = FEWEST_PAIRS; m->n < PAIRS && (int64_t)m->n < 64 * link->n;) m->n *= 2;
+    while (m->n > FEWEST_PAIRS && m->n * link->d * sizeof(double) > NORMAL_BYTES) m->n /= 2;
     m->pair = allocate_zeros((int64_t)m->n, sizeof(Pair));
     m->normal = allocate_zeros((int64_t)m->n * link->d, sizeof(double)); /* pages are allocated only when used */
     m->renewed = allocate(most + 1, sizeof(Renewed));

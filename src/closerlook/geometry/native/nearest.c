@@ -160,5 +160,5 @@ Status nearest(const double *K, int64_t n, const double *S, const double *square
                double gap, int threads, double *lower, double *upper)
 {
     Queries queries = {{K, n, S, square, cutoff, gap, 20 * (d + 20), lower, upper, NULL}, m, d, threads};
-    return call_once(search_all, &queries);
+    return call_single(search_all, &queries);
 }

@@ -89,7 +89,7 @@ Status nearest_in_strip(const double *X, int64_t n, int64_t d, const double *len
                         int64_t rows, int64_t k, double unit, int64_t *row, double *squared)
 {
     Strip strip = {X, length, about, n, d, first, rows, k, row, unit, squared};
-    return call_once(nearest_of_rows, &strip);
+    return call_single(nearest_of_rows, &strip);
 }
 
 /*
@@ -131,7 +131,7 @@ Status count_levels(const double *distance, int64_t rows, int64_t columns, doubl
                     int64_t *counts)
 {
     Census census = {distance, rows, columns, scale, places, counts};
-    return call_once(count_rows, &census);
+    return call_single(count_rows, &census);
 }
 
 typedef struct {
@@ -159,7 +159,7 @@ Status rank_products(const double *a, const double *b, int64_t rows, int64_t col
                      double *total)
 {
     Products products = {{a, b}, {rank_a, rank_b}, {places_a, places_b}, {scale_a, scale_b}, 0, rows, columns};
-    Status status = call_once(add_products, &products);
+    Status status = call_single(add_products, &products);
     *total = products.total;
     return status;
 }

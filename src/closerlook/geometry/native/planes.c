@@ -4,10 +4,11 @@
 #include <string.h>
 
 #include "linear.h"
+#include "sizes.h"
 
 enum {
-    PLANES = 32,  /* hyperplanes kept for two labels */
-    STRIPE = 512, /* points that a thread projects at a time */
+    PLANES = SIZE(32, 2),  /* hyperplanes kept for two labels */
+    STRIPE = SIZE(512, 8), /* points that a thread projects at a time */
 };
 
 /* Hyperplanes of two labels, and the extent of each of their clusters on them. */
