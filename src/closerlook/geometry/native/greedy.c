@@ -291,7 +291,6 @@ static int allowed(Greedy *g, int64_t a, int64_t b)
     g->union_radius = linkage_union(l, a, b, g->union_mean, g->union_lead);
     gather_foes(g, a, b);
     if (!g->rest_n) return 1;
-    check_stop();
     int64_t large = l->size[a] >= l->size[b] ? a : b, small = large == a ? b : a, kept = 0;
     for (int64_t i = 0; i < g->rest_n; i++) {
         check_stop();
