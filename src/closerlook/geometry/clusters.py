@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from closerlook.errors import InputError
 from closerlook.geometry import kernels
 from closerlook.geometry.arrange import Arrangement, arrange, same_rows
-from closerlook.geometry.frame import Floats, Frame, Integers, Label, as_labels, as_points
+from closerlook.geometry.frame import Floats, Frame, Integers, Label, as_labels, as_points, check_differences
 from closerlook.geometry.hulls import TAU, check_tau
 from closerlook.geometry.kernels import Progress
 
@@ -217,6 +217,7 @@ def cluster(
     [2]
     """
     points = as_points(X)
+    check_differences(points)
     labels, codes = as_labels(y, len(points))
     check_tau(tau)
     threads = kernels.count_threads(threads)

@@ -9,6 +9,7 @@
 
 #include "factor.h"
 #include "linear.h"
+#include "sizes.h"
 
 static const double DELICATE = 1e-6; /* |w|^2, in units of the points' own size, below which rounding matters */
 
@@ -21,7 +22,7 @@ typedef struct {
     int64_t share;
 } Pass;
 
-static int shares(const Solver *s) { return s->crew && s->k * s->d > 1 << 15 ? crew_size(s->crew) : 1; }
+static int shares(const Solver *s) { return s->crew && s->k * s->d > SIZE(1 << 15, 0) ? crew_size(s->crew) : 1; }
 
 static void project_share(void *context, int64_t task, int worker)
 {

@@ -4,24 +4,22 @@
  * of every cluster is known, or by spheres; then by the hyperplane stored for this pair of clusters. The solver decides the
  * rest.
  */
-#include "greedy.h"
-
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "engine.h"
 #include "hull.h"
 #include "linear.h"
 #include "linkage.h"
 #include "memory.h"
 #include "parallel.h"
 #include "planes.h"
+#include "sizes.h"
 
 enum {
-    CROWD = 16,    /* opposing clusters that are sorted */
-    LARGE = 24,    /* two clusters with at least this many points keep their hyperplane for their labels */
-    STATEFUL = 16, /* a solver state with at least this many active points is kept */
+    CROWD = SIZE(16, 2),    /* opposing clusters that are sorted */
+    LARGE = SIZE(24, 3),    /* two clusters with at least this many points keep their hyperplane for their labels */
+    STATEFUL = SIZE(16, 2), /* a solver state with at least this many active points is kept */
 };
 
 /* One call of the solver. */
@@ -36,6 +34,7 @@ typedef struct {
 } Trial;
 
 struct Greedy {
+    Call *call;
     const double *X;
     float *single;
     float *frozen_lead;
@@ -64,73 +63,98 @@ struct Greedy {
     signed char *weight_side;
 };
 
-Greedy *greedy_new(const double *X, int64_t n, int64_t frozen, int64_t d, int64_t labels, const int64_t *start,
-                   const int64_t *order, const double *mass, const double *basis, const int64_t *foe_start,
-                   const int64_t *foe, const int64_t *block_start, const int64_t *block, double tau, double slack,
-                   double tie, int threads)
+/* What linkage_new needs besides the fields of Greedy. */
+typedef struct {
+    Greedy given, *greedy;
+    int64_t labels;
+    const int64_t *start, *order;
+    const double *mass, *basis;
+    double tie;
+    int threads;
+} Plan;
+
+static void prepare(void *arguments)
 {
-    Greedy *g = calloc(1, sizeof *g);
-    g->X = X, g->n = n, g->frozen = frozen, g->d = d, g->tau = tau, g->slack = slack, g->clear = tau + 2 * slack;
-    g->foe_start = foe_start, g->foe = foe, g->block_start = block_start, g->block = block;
-    g->crew = crew_new(threads);
-    threads = crew_size(g->crew);
-    g->link = linkage_new(X, n, d, labels, start, order, mass, basis, tie, g->crew);
-    g->frozen_lead = malloc(sizeof(float) * (frozen + 1) * LEADS);
+    Plan *plan = arguments;
+    Greedy *g = allocate_zeros(1, sizeof *g);
+    *g = plan->given;
+    const double *X = g->X;
+    int64_t n = g->n, frozen = g->frozen, d = g->d;
+    g->crew = crew_new(plan->threads);
+    int threads = crew_size(g->crew);
+    g->link = linkage_new(X, n, d, plan->labels, plan->start, plan->order, plan->mass, plan->basis, plan->tie, g->crew);
+    g->frozen_lead = allocate((frozen + 1) * LEADS, sizeof(float));
     for (int64_t i = 0; i < frozen; i++) linkage_lead(g->link, X + (n + i) * d, g->frozen_lead + i * LEADS);
     int64_t numbers = (n + frozen) * d;
     double longest = 0;
-    g->single = malloc(sizeof(float) * (numbers + 1));
+    g->single = allocate(numbers + 1, sizeof(float));
     for (int64_t i = 0; i < numbers; i++) g->single[i] = (float)X[i];
     for (int64_t i = 0; i < n + frozen; i++) longest = fmax(longest, sqrt(dot(X + i * d, X + i * d, d)));
-    g->solver = malloc(sizeof(Solver *) * threads);
-    g->foe_members = malloc(sizeof(int64_t *) * threads);
+    g->solver = allocate(threads, sizeof(Solver *));
+    g->foe_members = allocate(threads, sizeof(int64_t *));
     for (int i = 0; i < threads; i++) {
         g->solver[i] = solver_new(X, g->single, longest, d, n + frozen);
-        g->foe_members[i] = malloc(sizeof(int64_t) * (n + 1));
+        g->foe_members[i] = allocate(n + 1, sizeof(int64_t));
     }
-    g->planes = planes_new(g->link, foe_start, foe, g->clear, g->crew);
+    g->planes = planes_new(g->link, g->foe_start, g->foe, g->clear, g->crew);
     g->memory = memory_new(g->link, n + frozen, g->clear);
-    g->last_blocker = malloc(sizeof(int64_t) * (n + 1));
+    g->last_blocker = allocate(n + 1, sizeof(int64_t));
     for (int64_t i = 0; i < n; i++) g->last_blocker[i] = -1;
-    g->rest = malloc(sizeof(int64_t) * (n + frozen + 1));
-    g->members = malloc(sizeof(int64_t) * (n + 1));
-    g->union_mean = malloc(sizeof(double) * d);
-    g->bound = malloc(sizeof(float) * (n + frozen + 1));
-    g->trial = calloc((size_t)threads, sizeof(Trial));
+    g->rest = allocate(n + frozen + 1, sizeof(int64_t));
+    g->members = allocate(n + 1, sizeof(int64_t));
+    g->union_mean = allocate(d, sizeof(double));
+    g->bound = allocate(n + frozen + 1, sizeof(float));
+    g->trial = allocate_zeros(threads, sizeof(Trial));
     for (int i = 0; i < threads; i++) {
         Trial *t = &g->trial[i];
-        t->found.normal = malloc(sizeof(double) * d);
-        t->place = malloc(sizeof(int64_t) * (d + 4));
-        t->weight = malloc(sizeof(double) * (d + 4));
-        t->side = malloc(d + 4);
+        t->found.normal = allocate(d, sizeof(double));
+        t->place = allocate(d + 4, sizeof(int64_t));
+        t->weight = allocate(d + 4, sizeof(double));
+        t->side = allocate(d + 4, 1);
     }
-    g->merge_a = malloc(sizeof(int64_t) * (n + 1));
-    g->merge_b = malloc(sizeof(int64_t) * (n + 1));
-    g->merge_distance = malloc(sizeof(double) * (n + 1));
-    return g;
+    g->merge_a = allocate(n + 1, sizeof(int64_t));
+    g->merge_b = allocate(n + 1, sizeof(int64_t));
+    g->merge_distance = allocate(n + 1, sizeof(double));
+    plan->greedy = g;
 }
 
-void greedy_free(Greedy *g)
+Status greedy_new(const double *X, int64_t n, int64_t frozen, int64_t d, int64_t labels, const int64_t *start,
+                  const int64_t *order, const double *mass, const double *basis, const int64_t *foe_start,
+                  const int64_t *foe, const int64_t *block_start, const int64_t *block, double tau, double slack,
+                  double tie, int threads, Greedy **greedy)
 {
-    int threads = crew_size(g->crew);
-    for (int i = 0; i < threads; i++) {
-        solver_free(g->solver[i]);
-        free(g->foe_members[i]);
-        free(g->trial[i].found.normal), free(g->trial[i].place), free(g->trial[i].weight), free(g->trial[i].side);
-    }
-    planes_free(g->planes);
-    memory_free(g->memory);
-    linkage_free(g->link);
-    crew_free(g->crew);
-    void *all[] = {g->single, g->solver, g->foe_members, g->last_blocker, g->rest, g->members, g->union_mean, g->bound,
-                   g->frozen_lead, g->trial, g->merge_a, g->merge_b, g->merge_distance, g->refusal, g->weight_place,
-                   g->weight, g->weight_side, g};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+    *greedy = NULL;
+    Call *call = call_new();
+    if (!call) return OUT_OF_MEMORY;
+    Greedy given = {.call = call, .X = X, .n = n, .frozen = frozen, .d = d, .tau = tau, .slack = slack,
+                    .clear = tau + 2 * slack, .foe_start = foe_start, .foe = foe, .block_start = block_start, .block = block};
+    Plan plan = {given, NULL, labels, start, order, mass, basis, tie, threads};
+    Status status = call_run(call, prepare, &plan);
+    if (status)
+        call_free(call);
+    else
+        *greedy = plan.greedy;
+    return status;
 }
 
-void greedy_add_plane(Greedy *g, int64_t label, int64_t foe, const double *normal)
+void greedy_free(Greedy *g) { call_free(g->call); }
+
+typedef struct {
+    Planes *planes;
+    int64_t label, foe;
+    const double *normal;
+} NewPlane;
+
+static void add_plane(void *arguments)
 {
-    planes_add(g->planes, label, foe, normal);
+    const NewPlane *new = arguments;
+    planes_add(new->planes, new->label, new->foe, new->normal);
+}
+
+Status greedy_add_plane(Greedy *g, int64_t label, int64_t foe, const double *normal)
+{
+    NewPlane new = {g->planes, label, foe, normal};
+    return call_run(g->call, add_plane, &new);
 }
 
 /* ---- one candidate ---- */
@@ -181,15 +205,15 @@ static void record_refusal(Greedy *g, int64_t a, int64_t b, const Trial *t)
     int64_t at = g->counts.refusals++;
     if (at >= g->refusal_room) {
         g->refusal_room = 2 * g->refusal_room + 64;
-        g->refusal = realloc(g->refusal, sizeof(int64_t) * 4 * g->refusal_room);
+        g->refusal = reallocate(g->refusal, 4 * g->refusal_room, sizeof(int64_t));
     }
     int64_t *r = g->refusal + 4 * at, weights = t->verdict == OVERLAPPING ? t->n_active : 0;
     r[0] = a, r[1] = b, r[2] = t->found.foe, r[3] = g->counts.weights;
     if (g->counts.weights + weights > g->weight_room) {
         g->weight_room = 2 * g->weight_room + g->d + 64;
-        g->weight_place = realloc(g->weight_place, sizeof(int64_t) * g->weight_room);
-        g->weight = realloc(g->weight, sizeof(double) * g->weight_room);
-        g->weight_side = realloc(g->weight_side, (size_t)g->weight_room);
+        g->weight_place = reallocate(g->weight_place, g->weight_room, sizeof(int64_t));
+        g->weight = reallocate(g->weight, g->weight_room, sizeof(double));
+        g->weight_side = reallocate(g->weight_side, g->weight_room, 1);
     }
     memcpy(g->weight_place + g->counts.weights, t->place, sizeof(int64_t) * weights);
     memcpy(g->weight + g->counts.weights, t->weight, sizeof(double) * weights);
@@ -197,15 +221,12 @@ static void record_refusal(Greedy *g, int64_t a, int64_t b, const Trial *t)
     g->counts.weights += weights;
 }
 
-/* Drop from rest[from..) the clusters whose sphere is disjoint from the union's; n + i is frozen row i. */
+/* Drop from rest[from..) the clusters, or the numbers of frozen rows, whose sphere is disjoint from the union's. */
 static void filter_by_spheres(Greedy *g, int64_t from, int frozen)
 {
     const Linkage *l = g->link;
     int64_t kept = from;
-    if (frozen)
-        lead_distances(g->union_lead, g->frozen_lead - g->n * LEADS, g->rest + from, g->rest_n - from, g->bound);
-    else
-        lead_distances(g->union_lead, l->lead, g->rest + from, g->rest_n - from, g->bound);
+    lead_distances(g->union_lead, frozen ? g->frozen_lead : l->lead, g->rest + from, g->rest_n - from, g->bound);
     for (int64_t i = from; i < g->rest_n; i++) {
         double reach = g->union_radius + (frozen ? 0 : l->radius[g->rest[i]]) + g->tau;
         g->rest[kept] = g->rest[i];
@@ -231,9 +252,10 @@ static void gather_foes(Greedy *g, int64_t a, int64_t b)
         filter_by_spheres(g, from, 0);
     }
     int64_t from = g->rest_n;
-    for (int64_t i = g->block_start[label]; i < g->block_start[label + 1]; i++) g->rest[g->rest_n++] = g->n + g->block[i];
+    for (int64_t i = g->block_start[label]; i < g->block_start[label + 1]; i++) g->rest[g->rest_n++] = g->block[i];
     g->counts.foes += g->rest_n - from;
     filter_by_spheres(g, from, 1);
+    for (int64_t i = from; i < g->rest_n; i++) g->rest[i] += g->n;
 }
 
 static int64_t weight_of(const Greedy *g, int64_t foe, int64_t hint_a, int64_t hint_b)
@@ -271,6 +293,7 @@ static int allowed(Greedy *g, int64_t a, int64_t b)
     if (!g->rest_n) return 1;
     int64_t large = l->size[a] >= l->size[b] ? a : b, small = large == a ? b : a, kept = 0;
     for (int64_t i = 0; i < g->rest_n; i++) {
+        check_stop();
         int64_t foe = g->rest[i];
         Found found = {.foe = foe, .normal = g->trial[0].found.normal};
         if (memory_recall(g->memory, large, small, foe, 1) || memory_recall(g->memory, small, large, foe, 0)) {
@@ -305,7 +328,7 @@ static int allowed(Greedy *g, int64_t a, int64_t b)
                 g->counts.undecided += t->verdict == UNDECIDED;
                 g->last_blocker[a] = g->last_blocker[b] = foe;
                 record_refusal(g, a, b, t);
-                for (int64_t j = i; j < n; j++) free(g->trial[j].found.state);
+                for (int64_t j = i; j < n; j++) release(g->trial[j].found.state);
                 return 0;
             }
             g->counts.solved++, g->counts.steps += t->steps;
@@ -317,21 +340,24 @@ static int allowed(Greedy *g, int64_t a, int64_t b)
     return 1;
 }
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+typedef struct {
+    Greedy *g;
+    double seconds;
+    int finished;
+} Stretch;
 
-int greedy_run(Greedy *g, double seconds)
+static void run_stretch(void *arguments)
 {
-    double end = now() + seconds;
+    Stretch *stretch = arguments;
+    Greedy *g = stretch->g;
     Linkage *l = g->link;
+    double end = seconds_now() + stretch->seconds;
     do {
         int64_t a, b;
         double distance;
-        if (!linkage_closest(l, &a, &b, &distance)) return 1;
+        check_stop();
+        stretch->finished = !linkage_closest(l, &a, &b, &distance);
+        if (stretch->finished) return;
         if (!allowed(g, a, b)) {
             memory_discard(g->memory);
             linkage_refuse(l, a, b);
@@ -343,9 +369,17 @@ int greedy_run(Greedy *g, double seconds)
         g->last_blocker[slot] = blocker;
         memory_confirm(g->memory, slot);
         planes_merge(g->planes, slot, gone);
-    } while (now() < end);
-    return 0;
+    } while (seconds_now() < end);
 }
+
+Status greedy_run(Greedy *g, double seconds, int *finished)
+{
+    Stretch stretch = {g, seconds, 0};
+    Status status = call_run(g->call, run_stretch, &stretch);
+    *finished = stretch.finished;
+    return status;
+}
+
 
 Counts greedy_counts(const Greedy *g) { return g->counts; }
 

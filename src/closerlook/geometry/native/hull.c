@@ -9,7 +9,6 @@
 #include "hull.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "active.h"
@@ -20,31 +19,25 @@ enum { COMING = 3 }; /* points that may enter at once: more need fewer steps, bu
 
 Solver *solver_new(const double *X, const float *single, double longest, int64_t d, int64_t most)
 {
-    Solver *s = calloc(1, sizeof *s);
+    Solver *s = allocate_zeros(1, sizeof *s);
     int64_t cap = (d + 2 < most ? d + 2 : most) + 2;
     s->X = X, s->single = single, s->longest = longest, s->d = d, s->cap = cap;
-    s->place = malloc(sizeof(int64_t) * cap);
-    s->side = malloc(cap);
-    s->weight = malloc(sizeof(double) * cap);
-    s->row = malloc(sizeof(double *) * cap);
-    s->rows = aligned_alloc(64, (sizeof(double) * cap * d + 63) / 64 * 64);
-    for (int64_t i = 0; i < cap; i++) s->row[i] = s->rows + i * d;
-    s->R = malloc(sizeof(double) * cap * cap);
+    s->place = allocate(cap, sizeof(int64_t));
+    s->side = allocate(cap, 1);
+    s->weight = allocate(cap, sizeof(double));
+    s->row = allocate(cap, sizeof(double *));
+    double *rows = allocate(cap * d + 8, sizeof(double));
+    rows = (double *)(((uintptr_t)rows + 63) / 64 * 64); /* a cache line */
+    for (int64_t i = 0; i < cap; i++) s->row[i] = rows + i * d;
+    s->R = allocate(cap * cap, sizeof(double));
     double **vectors[] = {&s->ya, &s->yb, &s->x, &s->g, &s->z, &s->t};
-    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) *vectors[i] = malloc(sizeof(double) * cap);
+    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) *vectors[i] = allocate(cap, sizeof(double));
     double **wide[] = {&s->origin, &s->w, &s->normal, &s->point};
-    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) *wide[i] = malloc(sizeof(double) * d);
-    s->w_single = malloc(sizeof(float) * d);
-    s->list_a = malloc(sizeof(int64_t) * SHORTLIST);
-    s->list_b = malloc(sizeof(int64_t) * SHORTLIST);
+    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) *wide[i] = allocate(d, sizeof(double));
+    s->w_single = allocate(d, sizeof(float));
+    s->list_a = allocate(SHORTLIST, sizeof(int64_t));
+    s->list_b = allocate(SHORTLIST, sizeof(int64_t));
     return s;
-}
-
-void solver_free(Solver *s)
-{
-    void *all[] = {s->place, s->side, s->weight, s->row, s->rows, s->R, s->ya, s->yb, s->x, s->g, s->z, s->t,
-                   s->origin, s->w, s->normal, s->point, s->list_a, s->list_b, s->price, s->w_single, s};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
 }
 
 void solver_share(Solver *s, Crew *crew) { s->crew = crew; }
@@ -95,6 +88,7 @@ static double level_of(const Solver *s, signed char side)
     int64_t heaviest = -1;
     for (int64_t i = 0; i < s->k; i++)
         if (s->side[i] == side && (heaviest < 0 || s->weight[i] > s->weight[heaviest])) heaviest = i;
+    if (heaviest < 0) return NAN; /* rounding emptied the side: nothing enters any more, and the search ends as stalled */
     return dot(s->X + s->place[heaviest] * s->d, s->w, s->d);
 }
 
@@ -120,6 +114,7 @@ int solve(Solver *s, Points A, Points B, const Wanted *wanted, const State *from
     double fine = gap > 0 ? 0.1 * gap : 1e-3, before = INFINITY;
     int stalled = 0, pressed = gap > 0;
     for (s->steps = 0; s->steps < wanted->max_steps; s->steps++) {
+        check_stop();
         double square = active_descend(s, fine), length = sqrt(square);
         s->upper = length + astray(s);
         if (s->upper + slack <= tau || length == 0) return OVERLAPPING;

@@ -5,9 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine.h"
 #include "parallel.h"
-
-enum { UNDECIDED = 0, SEPARABLE = 1, OVERLAPPING = 2 };
 
 /* A finite set of points: rows of X. */
 typedef struct {
@@ -27,7 +26,6 @@ typedef struct Solver Solver;
 
 /* single: X in single precision, to scan many points; longest: the length of the longest row; most: points in two sets. */
 Solver *solver_new(const double *X, const float *single, double longest, int64_t d, int64_t most);
-void solver_free(Solver *s);
 void solver_share(Solver *s, Crew *crew); /* threads that help with large sets; NULL: none */
 
 /* The state of a solver after a call; a later call on larger sets can continue from it. */

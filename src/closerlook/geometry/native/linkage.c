@@ -5,7 +5,6 @@
 #include "linkage.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "linear.h"
@@ -31,8 +30,8 @@ static void push(Linkage *l, double key, int64_t slot)
 {
     if (l->heap_n == l->heap_room) {
         l->heap_room = 2 * l->heap_room + 64;
-        l->heap_key = realloc(l->heap_key, sizeof(double) * l->heap_room);
-        l->heap_slot = realloc(l->heap_slot, sizeof(int64_t) * l->heap_room);
+        l->heap_key = reallocate(l->heap_key, l->heap_room, sizeof(double));
+        l->heap_slot = reallocate(l->heap_slot, l->heap_room, sizeof(int64_t));
     }
     int64_t hole = l->heap_n++;
     for (; hole && l->heap_key[(hole - 1) / 2] > key; hole = (hole - 1) / 2) {
@@ -110,6 +109,7 @@ static void insert(Linkage *l, int64_t slot, int64_t other, double distance)
 /* Fill a cluster's list from all clusters of its label; with `tell`, also add it to the lists of near ones. */
 static void look_around(Linkage *l, int64_t slot, int tell, float *bound)
 {
+    check_stop();
     int64_t label = l->label[slot], n = l->alive_n[label];
     const int64_t *alive = l->alive + l->start[label];
     l->near_n[slot] = 0, l->beyond[slot] = INFINITY;
@@ -148,33 +148,31 @@ static void look_around_task(void *context, int64_t task, int worker)
 Linkage *linkage_new(const double *X, int64_t n, int64_t d, int64_t labels, const int64_t *start, const int64_t *order,
                      const double *mass, const double *basis, double tie, Crew *crew)
 {
-    Linkage *l = calloc(1, sizeof *l);
-    size_t count = (size_t)n;
+    Linkage *l = allocate_zeros(1, sizeof *l);
     l->X = X, l->n = n, l->d = d, l->labels = labels, l->start = start, l->order = order, l->tie = tie;
-    l->label = malloc(sizeof(int64_t) * count);
-    l->mean = malloc(sizeof(double) * count * d);
-    l->lead = malloc(sizeof(float) * count * LEADS);
-    l->bound = malloc(sizeof(float) * (count + 1) * (size_t)crew_size(crew));
-    l->mass = malloc(sizeof(double) * count);
-    l->radius = calloc(count, sizeof(double));
+    l->label = allocate(n, sizeof(int64_t));
+    l->mean = allocate(n * d, sizeof(double));
+    l->lead = allocate(n * LEADS, sizeof(float));
+    l->bound = allocate((n + 1) * crew_size(crew), sizeof(float));
+    l->mass = allocate(n, sizeof(double));
+    l->radius = allocate_zeros(n, sizeof(double));
     int64_t **whole[] = {&l->size, &l->first, &l->next, &l->tail, &l->owner, &l->alive, &l->position};
-    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) *whole[i] = malloc(sizeof(int64_t) * count);
-    l->alive_n = calloc((size_t)labels, sizeof(int64_t));
-    l->stamp = calloc(count, sizeof(uint32_t));
-    l->near = malloc(sizeof(Neighbour) * count * NEAREST);
-    l->near_n = calloc(count, sizeof(int));
-    l->beyond = malloc(sizeof(double) * count);
-    l->refused = calloc((size_t)labels, sizeof(uint64_t *));
-    memcpy(l->mean, X, sizeof(double) * count * d);
-    memcpy(l->mass, mass, sizeof(double) * count);
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) *whole[i] = allocate(n, sizeof(int64_t));
+    l->alive_n = allocate_zeros(labels, sizeof(int64_t));
+    l->stamp = allocate_zeros(n, sizeof(uint32_t));
+    l->near = allocate(n * NEAREST, sizeof(Neighbour));
+    l->near_n = allocate_zeros(n, sizeof(int));
+    l->beyond = allocate(n, sizeof(double));
+    l->refused = allocate_zeros(labels, sizeof(uint64_t *));
+    memcpy(l->mean, X, sizeof(double) * (size_t)(n * d));
+    memcpy(l->mass, mass, sizeof(double) * (size_t)n);
     for (int64_t label = 0; label < labels; label++) {
-        size_t own = (size_t)(start[label + 1] - start[label]);
         for (int64_t i = start[label]; i < start[label + 1]; i++) {
             l->label[i] = label, l->size[i] = 1, l->first[i] = order[i];
             l->next[i] = -1, l->tail[i] = i, l->owner[i] = i;
             l->alive[i] = i, l->position[i] = i - start[label];
         }
-        l->alive_n[label] = (int64_t)own;
+        l->alive_n[label] = start[label + 1] - start[label];
     }
     double longest = 0;
     for (int64_t i = 0; i < n; i++) longest = fmax(longest, dot(X + i * d, X + i * d, d));
@@ -184,15 +182,6 @@ Linkage *linkage_new(const double *X, int64_t n, int64_t d, int64_t labels, cons
     for (int64_t i = 0; i < n; i++)
         if (l->near_n[i]) push(l, l->near[i * NEAREST].distance, i);
     return l;
-}
-
-void linkage_free(Linkage *l)
-{
-    for (int64_t label = 0; label < l->labels; label++) free(l->refused[label]);
-    void *all[] = {l->label, l->mean, l->lead, l->mass, l->radius, l->size, l->first, l->next, l->tail, l->owner, l->alive,
-                   l->position, l->alive_n, l->stamp, l->near, l->near_n, l->beyond, l->refused, l->heap_key, l->heap_slot,
-                   l->tied, l->bound, l};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
 }
 
 /* The next cluster whose nearest neighbour is known and no farther than `reach`; -1 if there is none. */
@@ -229,6 +218,7 @@ static void prefer(const Linkage *l, int64_t x, int64_t y, double apart, int64_t
 
 static void closest_of_all(const Linkage *l, int64_t slot, double reach, int64_t *a, int64_t *b, double *distance)
 {
+    check_stop();
     int64_t label = l->label[slot];
     const int64_t *alive = l->alive + l->start[label];
     lead_distances(l->lead + slot * LEADS, l->lead, alive, l->alive_n[label], l->bound);
@@ -249,7 +239,7 @@ int linkage_closest(Linkage *l, int64_t *a, int64_t *b, double *distance)
         if (found == 0) closest = key, reach = key + l->tie;
         if (found == l->tied_room) {
             l->tied_room = 2 * l->tied_room + 16;
-            l->tied = realloc(l->tied, sizeof(int64_t) * l->tied_room);
+            l->tied = reallocate(l->tied, l->tied_room, sizeof(int64_t));
         }
         l->tied[found++] = slot;
         if (l->beyond[slot] <= reach) { /* the list may lack ties */
@@ -267,8 +257,8 @@ int linkage_closest(Linkage *l, int64_t *a, int64_t *b, double *distance)
 void linkage_refuse(Linkage *l, int64_t a, int64_t b)
 {
     int64_t label = l->label[a];
-    size_t own = (size_t)(l->start[label + 1] - l->start[label]);
-    if (!l->refused[label]) l->refused[label] = calloc(own * ((own + 63) / 64), sizeof(uint64_t));
+    int64_t own = l->start[label + 1] - l->start[label];
+    if (!l->refused[label]) l->refused[label] = allocate_zeros(own * ((own + 63) / 64), sizeof(uint64_t));
     set_refused(l, a, b), set_refused(l, b, a);
 }
 
@@ -304,11 +294,11 @@ int64_t linkage_merge(Linkage *l, int64_t a, int64_t b)
         a = b, b = t;
     }
     int64_t label = l->label[a], from = l->start[label], words = (l->start[label + 1] - from + 63) / 64;
-    double *mean = malloc(sizeof(double) * l->d);
+    double *mean = allocate(l->d, sizeof(double));
     float lead[LEADS];
     l->radius[a] = linkage_union(l, a, b, mean, lead);
     memcpy(l->mean + a * l->d, mean, sizeof(double) * l->d);
-    free(mean);
+    release(mean);
     memcpy(l->lead + a * LEADS, lead, sizeof lead);
     l->mass[a] += l->mass[b];
     for (int64_t i = b; i >= 0; i = l->next[i]) l->owner[i] = a;

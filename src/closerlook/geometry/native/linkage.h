@@ -5,8 +5,9 @@
 #include <stdint.h>
 
 #include "parallel.h"
+#include "sizes.h"
 
-enum { NEAREST = 8 }; /* neighbours remembered for each cluster */
+enum { NEAREST = SIZE(8, 1) }; /* neighbours remembered for each cluster */
 
 typedef struct {
     int64_t slot;
@@ -44,7 +45,6 @@ typedef struct {
 
 Linkage *linkage_new(const double *X, int64_t n, int64_t d, int64_t labels, const int64_t *start, const int64_t *order,
                      const double *mass, const double *basis, double tie, Crew *crew);
-void linkage_free(Linkage *l);
 
 /* Find the closest pair of clusters of one label that is not blocked; returns 0 if none is left. */
 int linkage_closest(Linkage *l, int64_t *a, int64_t *b, double *distance);

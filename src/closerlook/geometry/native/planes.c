@@ -1,14 +1,14 @@
 #include "planes.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "linear.h"
+#include "sizes.h"
 
 enum {
-    PLANES = 32,  /* hyperplanes kept for two labels */
-    STRIPE = 512, /* points that a thread projects at a time */
+    PLANES = SIZE(32, 2),  /* hyperplanes kept for two labels */
+    STRIPE = SIZE(512, 8), /* points that a thread projects at a time */
 };
 
 /* Hyperplanes of two labels, and the extent of each of their clusters on them. */
@@ -32,22 +32,11 @@ struct Planes {
 
 Planes *planes_new(const Linkage *link, const int64_t *foe_start, const int64_t *foe, double clear, Crew *crew)
 {
-    Planes *planes = calloc(1, sizeof *planes);
+    Planes *planes = allocate_zeros(1, sizeof *planes);
     planes->link = link, planes->foe_start = foe_start, planes->foe = foe, planes->clear = clear, planes->crew = crew;
-    planes->pool = calloc((size_t)foe_start[link->labels] + 1, sizeof(Pool *));
-    planes->projection = malloc(sizeof(double) * (link->n + 1));
+    planes->pool = allocate_zeros(foe_start[link->labels] + 1, sizeof(Pool *));
+    planes->projection = allocate(link->n + 1, sizeof(double));
     return planes;
-}
-
-void planes_free(Planes *planes)
-{
-    for (int64_t label = 0; label < planes->link->labels; label++)
-        for (int64_t e = planes->foe_start[label]; e < planes->foe_start[label + 1]; e++) {
-            Pool *p = planes->pool[e];
-            if (!p || planes->foe[e] < label) continue; /* both directions share one pool */
-            free(p->normal), free(p->low), free(p->high), free(p);
-        }
-    free(planes->pool), free(planes->projection), free(planes);
 }
 
 void planes_tick(Planes *planes) { planes->clock++; }
@@ -71,18 +60,19 @@ static int64_t column(const Linkage *l, const Pool *p, int64_t slot)
     return l->start[p->label[0] + 1] - l->start[p->label[0]] + slot - l->start[p->label[1]];
 }
 
-/* The pool of two labels, created if missing. */
+/* The pool of two labels, created if missing; NULL if they do not overlap. */
 static Pool *pool_of(Planes *planes, int64_t label, int64_t foe)
 {
     int64_t e = entry_of(planes, label, foe), back = entry_of(planes, foe, label);
+    if (e < 0 || back < 0) return NULL;
     Pool *p = planes->pool[e];
     if (p) return p;
-    p = calloc(1, sizeof *p);
+    p = allocate_zeros(1, sizeof *p);
     p->label[0] = label < foe ? label : foe, p->label[1] = label < foe ? foe : label;
     int64_t width = width_of(planes->link, p);
-    p->normal = malloc(sizeof(double) * PLANES * planes->link->d);
-    p->low = malloc(sizeof(double) * PLANES * width);
-    p->high = malloc(sizeof(double) * PLANES * width);
+    p->normal = allocate(PLANES * planes->link->d, sizeof(double));
+    p->low = allocate(PLANES * width, sizeof(double));
+    p->high = allocate(PLANES * width, sizeof(double));
     planes->pool[e] = planes->pool[back] = p;
     return p;
 }
@@ -117,6 +107,7 @@ void planes_add(Planes *planes, int64_t label, int64_t foe, const double *normal
 {
     const Linkage *l = planes->link;
     Pool *p = pool_of(planes, label, foe);
+    if (!p) return;
     int h = place_in(p);
     p->used[h] = planes->clock;
     memcpy(p->normal + h * l->d, normal, sizeof(double) * l->d);

@@ -11,7 +11,6 @@ typedef struct Planes Planes;
 
 /* foe_start, foe: see greedy.h; clear: clusters with a larger gap on a normal are provably separable. */
 Planes *planes_new(const Linkage *link, const int64_t *foe_start, const int64_t *foe, double clear, Crew *crew);
-void planes_free(Planes *planes);
 void planes_add(Planes *planes, int64_t label, int64_t foe, const double *normal);
 
 /* Count one more candidate. A full pool replaces the hyperplane that has been unused for the most candidates. */

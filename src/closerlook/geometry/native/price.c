@@ -1,7 +1,6 @@
 #include "price.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "linear.h"
 
@@ -40,7 +39,7 @@ typedef struct {
     Points points;
 } Stripe;
 
-enum { STRIPE = 256 };
+enum { STRIPE = SIZE(256, 4) };
 
 static void price_stripe(void *context, int64_t task, int worker)
 {
@@ -58,14 +57,14 @@ static void price_stripe(void *context, int64_t task, int worker)
 double price_points(Solver *s, Points p, double sign, double length, int64_t *list, int64_t *n_list)
 {
     if (s->priced < p.n) {
-        free(s->price);
-        s->price = malloc(sizeof(float) * p.n);
+        release(s->price);
+        s->price = allocate(p.n, sizeof(float));
         s->priced = p.n;
     }
     for (int64_t i = 0; i < s->d; i++) s->w_single[i] = (float)(sign * s->w[i]);
     Stripe stripe = {s, p};
     int64_t stripes = (p.n + STRIPE - 1) / STRIPE;
-    if (s->crew && p.n * s->d > 1 << 18)
+    if (s->crew && p.n * s->d > SIZE(1 << 18, 0))
         crew_run(s->crew, price_stripe, &stripe, stripes);
     else
         for (int64_t i = 0; i < stripes; i++) price_stripe(&stripe, i, 0);

@@ -17,7 +17,6 @@ struct Solver {
     double *weight;
     double **row;  /* its signed row, relative to the origin */
     double *R, *ya, *yb, *x, *g, *z, *t;
-    double *rows;
     double lift; /* squared lifting coordinate */
     double *origin, *w, *normal, *point;
     /* the shortlist */
