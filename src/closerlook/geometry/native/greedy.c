@@ -9,8 +9,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "hull.h"
 #include "linear.h"
 #include "linkage.h"
@@ -48,7 +48,7 @@ struct Greedy {
     Planes *planes;
     Memory *memory;
     int64_t *last_blocker; /* for each slot; -1: none */
-    int64_t *rest, rest_n;
+    int64_t *rest, rest_n, *place;
     int64_t *members, members_n, **foe_members;
     int64_t news; /* where the smaller part begins in the members */
     double *union_mean;
@@ -74,7 +74,7 @@ Greedy *greedy_new(const double *X, int64_t n, int64_t frozen, int64_t d, int64_
     g->foe_start = foe_start, g->foe = foe, g->block_start = block_start, g->block = block;
     g->crew = crew_new(threads);
     threads = crew_size(g->crew);
-    g->link = linkage_new(X, n, d, labels, start, order, mass, basis, tie, g->crew);
+    g->link = linkage_new(X, n, d, labels, start, order, mass, basis, tie);
     g->frozen_lead = malloc(sizeof(float) * (frozen + 1) * LEADS);
     for (int64_t i = 0; i < frozen; i++) linkage_lead(g->link, X + (n + i) * d, g->frozen_lead + i * LEADS);
     int64_t numbers = (n + frozen) * d;
@@ -93,6 +93,7 @@ Greedy *greedy_new(const double *X, int64_t n, int64_t frozen, int64_t d, int64_
     g->last_blocker = malloc(sizeof(int64_t) * (n + 1));
     for (int64_t i = 0; i < n; i++) g->last_blocker[i] = -1;
     g->rest = malloc(sizeof(int64_t) * (n + frozen + 1));
+    g->place = malloc(sizeof(int64_t) * (n + frozen + 1));
     g->members = malloc(sizeof(int64_t) * (n + 1));
     g->union_mean = malloc(sizeof(double) * d);
     g->bound = malloc(sizeof(float) * (n + frozen + 1));
@@ -122,7 +123,7 @@ void greedy_free(Greedy *g)
     memory_free(g->memory);
     linkage_free(g->link);
     crew_free(g->crew);
-    void *all[] = {g->single, g->solver, g->foe_members, g->last_blocker, g->rest, g->members, g->union_mean, g->bound,
+    void *all[] = {g->single, g->solver, g->foe_members, g->last_blocker, g->rest, g->place, g->members, g->union_mean, g->bound,
                    g->frozen_lead, g->trial, g->merge_a, g->merge_b, g->merge_distance, g->refusal, g->weight_place,
                    g->weight, g->weight_side, g};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
@@ -202,10 +203,8 @@ static void filter_by_spheres(Greedy *g, int64_t from, int frozen)
 {
     const Linkage *l = g->link;
     int64_t kept = from;
-    if (frozen)
-        lead_distances(g->union_lead, g->frozen_lead - g->n * LEADS, g->rest + from, g->rest_n - from, g->bound);
-    else
-        lead_distances(g->union_lead, l->lead, g->rest + from, g->rest_n - from, g->bound);
+    for (int64_t i = from; i < g->rest_n; i++) g->place[i - from] = frozen ? g->rest[i] - g->n : l->seat[g->rest[i]];
+    lead_distances(g->union_lead, frozen ? g->frozen_lead : l->lead, g->place, g->rest_n - from, g->bound);
     for (int64_t i = from; i < g->rest_n; i++) {
         double reach = g->union_radius + (frozen ? 0 : l->radius[g->rest[i]]) + g->tau;
         g->rest[kept] = g->rest[i];
@@ -317,24 +316,18 @@ static int allowed(Greedy *g, int64_t a, int64_t b)
     return 1;
 }
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 int greedy_run(Greedy *g, double seconds)
 {
-    double end = now() + seconds;
+    double end = seconds_now() + seconds;
     Linkage *l = g->link;
     do {
+        if (!linkage_prepare(l, g->crew)) continue;
         int64_t a, b;
         double distance;
         if (!linkage_closest(l, &a, &b, &distance)) return 1;
         if (!allowed(g, a, b)) {
             memory_discard(g->memory);
-            linkage_refuse(l, a, b);
+            refused_add(l->refused, a, b);
             continue;
         }
         int64_t at = g->counts.merges++, blocker = g->last_blocker[a] >= 0 ? g->last_blocker[a] : g->last_blocker[b];
@@ -343,7 +336,7 @@ int greedy_run(Greedy *g, double seconds)
         g->last_blocker[slot] = blocker;
         memory_confirm(g->memory, slot);
         planes_merge(g->planes, slot, gone);
-    } while (now() < end);
+    } while (seconds_now() < end);
     return 0;
 }
 
