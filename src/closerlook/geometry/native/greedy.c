@@ -20,6 +20,7 @@
 
 enum {
     CROWD = 16,    /* opposing clusters that are sorted */
+    FEW = 8,       /* a union with fewer foes left after the cheapest tests adds no hyperplane for its label */
     LARGE = 24,    /* two clusters with at least this many points keep their hyperplane for their labels */
     STATEFUL = 16, /* a solver state with at least this many active points is kept */
 };
@@ -35,6 +36,12 @@ typedef struct {
     int64_t steps;
 } Trial;
 
+/* Two clusters that may merge. */
+typedef struct {
+    int64_t a, b, large, small;
+    int crowded; /* many foes are left after the cheapest tests */
+} Candidate;
+
 struct Greedy {
     const double *X;
     float *single;
@@ -48,9 +55,10 @@ struct Greedy {
     Planes *planes;
     Memory *memory;
     int64_t *last_blocker; /* for each slot; -1: none */
+    int64_t passed[2];     /* foes of the candidate that were tested first */
     int64_t *rest, rest_n, *place;
     int64_t *members, members_n, **foe_members;
-    int64_t news; /* where the smaller part begins in the members */
+    int64_t news; /* where the smaller part begins in the members; there are none before the solver is needed */
     double *union_mean;
     float union_lead[LEADS], *bound;
     double union_radius;
@@ -235,83 +243,104 @@ static void gather_foes(Greedy *g, int64_t a, int64_t b)
     filter_by_spheres(g, from, 1);
 }
 
-static int64_t weight_of(const Greedy *g, int64_t foe, int64_t hint_a, int64_t hint_b)
-{
-    if (foe == hint_a || foe == hint_b) return INT64_MAX;
-    return foe < g->n ? g->link->size[foe] : 1;
-}
+static int64_t size_of(const Greedy *g, int64_t foe) { return foe < g->n ? g->link->size[foe] : 1; }
 
-/* Move likely blocking clusters to the front: those that blocked a part before, then the largest. */
-static void sort_foes(Greedy *g, int64_t a, int64_t b)
+/* Move the largest clusters to the front: they block more often. */
+static void sort_foes(Greedy *g)
 {
-    int64_t hints[2];
-    for (int i = 0; i < 2; i++) {
-        int64_t hint = g->last_blocker[i ? b : a];
-        hints[i] = hint >= 0 && hint < g->n ? g->link->owner[hint] : hint;
-    }
     /* sort only the first few entries: the order of the rest does not matter */
     int64_t front = g->rest_n < CROWD ? g->rest_n : CROWD;
     for (int64_t i = 0; i < front; i++) {
         int64_t best = i;
         for (int64_t j = i + 1; j < g->rest_n; j++)
-            if (weight_of(g, g->rest[j], hints[0], hints[1]) > weight_of(g, g->rest[best], hints[0], hints[1])) best = j;
+            if (size_of(g, g->rest[j]) > size_of(g, g->rest[best])) best = j;
         int64_t t = g->rest[i];
         g->rest[i] = g->rest[best], g->rest[best] = t;
     }
+}
+
+/* Let the solver decide the union against some foes, one on each thread; returns 0 if one of them blocks. */
+static int solve_foes(Greedy *g, const Candidate *c, const int64_t *foes, int64_t n)
+{
+    Linkage *l = g->link;
+    if (!g->members_n) {
+        g->news = linkage_points(l, c->large, g->members);
+        g->members_n = g->news + linkage_points(l, c->small, g->members + g->news);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        Trial *t = &g->trial[i];
+        t->found.foe = foes[i];
+        t->from = memory_state(g->memory, c->large, foes[i], &t->found.turned);
+    }
+    solver_share(g->solver[0], n == 1 ? g->crew : NULL);
+    crew_run(g->crew, try_foe, g, n);
+    for (int64_t i = 0; i < n; i++) {
+        const Trial *t = &g->trial[i];
+        int64_t foe = t->found.foe;
+        if (t->verdict != SEPARABLE) { /* discard the tests after the first failure, as if they were made one at a time */
+            g->counts.undecided += t->verdict == UNDECIDED;
+            g->last_blocker[c->a] = g->last_blocker[c->b] = foe;
+            record_refusal(g, c->a, c->b, t);
+            for (int64_t j = i; j < n; j++) free(g->trial[j].found.state);
+            return 0;
+        }
+        g->counts.solved++, g->counts.steps += t->steps;
+        memory_keep(g->memory, c->large, &t->found);
+        if (foe < g->n && c->crowded && l->size[foe] + g->members_n >= LARGE)
+            planes_add(g->planes, l->label[c->a], l->label[foe], t->found.normal);
+    }
+    return 1;
+}
+
+/* Whether the hyperplane stored for one of the parts, or for larger foes the line of the means, separates the union. */
+static int apart_cheaply(Greedy *g, const Candidate *c, int64_t foe)
+{
+    if (memory_recall(g->memory, c->large, c->small, foe, 1) || memory_recall(g->memory, c->small, c->large, foe, 0)) {
+        g->counts.by_memory++;
+        return 1;
+    }
+    int turned;
+    if (memory_state(g->memory, c->large, foe, &turned)) return 0; /* the solver was needed before */
+    Found found = {.foe = foe, .normal = g->trial[0].found.normal};
+    if (!apart_by_means(g, c->large, c->small, &found)) return 0;
+    g->counts.by_means++;
+    memory_keep(g->memory, c->large, &found);
+    return 1;
+}
+
+/* Test the cluster that last blocked a part before all others; returns 0 if it blocks the union, too. */
+static int pass_blocker(Greedy *g, const Candidate *c, int64_t part)
+{
+    int64_t foe = g->last_blocker[part];
+    if (foe < 0) return 1;
+    if (foe < g->n) foe = g->link->owner[foe];
+    if (foe == g->passed[0] || foe == g->passed[1]) return 1;
+    g->passed[part == c->b] = foe;
+    return apart_cheaply(g, c, foe) || solve_foes(g, c, &foe, 1);
 }
 
 /* Whether a and b may merge. */
 static int allowed(Greedy *g, int64_t a, int64_t b)
 {
     Linkage *l = g->link;
+    Candidate c = {a, b, l->size[a] >= l->size[b] ? a : b, l->size[a] >= l->size[b] ? b : a, 0};
     planes_tick(g->planes);
     g->union_radius = linkage_union(l, a, b, g->union_mean, g->union_lead);
+    g->members_n = 0, g->passed[0] = g->passed[1] = -1;
+    if (!pass_blocker(g, &c, a) || !pass_blocker(g, &c, b)) return 0;
     gather_foes(g, a, b);
-    if (!g->rest_n) return 1;
-    int64_t large = l->size[a] >= l->size[b] ? a : b, small = large == a ? b : a, kept = 0;
+    int64_t kept = 0;
+    c.crowded = g->rest_n >= FEW;
     for (int64_t i = 0; i < g->rest_n; i++) {
         int64_t foe = g->rest[i];
-        Found found = {.foe = foe, .normal = g->trial[0].found.normal};
-        if (memory_recall(g->memory, large, small, foe, 1) || memory_recall(g->memory, small, large, foe, 0)) {
-            g->counts.by_memory++;
-        } else if (apart_by_means(g, large, small, &found)) {
-            g->counts.by_means++;
-            memory_keep(g->memory, large, &found);
-        } else {
-            g->rest[kept++] = foe;
-        }
+        if (foe != g->passed[0] && foe != g->passed[1] && !apart_cheaply(g, &c, foe)) g->rest[kept++] = foe;
     }
     g->rest_n = kept;
-    if (!g->rest_n) return 1;
-    sort_foes(g, a, b);
-    g->news = linkage_points(l, large, g->members);
-    g->members_n = g->news + linkage_points(l, small, g->members + g->news);
+    sort_foes(g);
     int threads = crew_size(g->crew);
-    for (int64_t at = 0; at < g->rest_n;) {
-        int64_t n = g->rest_n - at < threads ? g->rest_n - at : threads;
-        for (int64_t i = 0; i < n; i++) {
-            Trial *t = &g->trial[i];
-            t->found.foe = g->rest[at + i];
-            t->from = memory_state(g->memory, large, t->found.foe, &t->found.turned);
-        }
-        solver_share(g->solver[0], n == 1 ? g->crew : NULL);
-        crew_run(g->crew, try_foe, g, n);
-        at += n;
-        for (int64_t i = 0; i < n; i++) {
-            const Trial *t = &g->trial[i];
-            int64_t foe = t->found.foe;
-            if (t->verdict != SEPARABLE) { /* discard the tests after the first failure, as if they were made one at a time */
-                g->counts.undecided += t->verdict == UNDECIDED;
-                g->last_blocker[a] = g->last_blocker[b] = foe;
-                record_refusal(g, a, b, t);
-                for (int64_t j = i; j < n; j++) free(g->trial[j].found.state);
-                return 0;
-            }
-            g->counts.solved++, g->counts.steps += t->steps;
-            memory_keep(g->memory, large, &t->found);
-            if (foe < g->n && l->size[foe] + g->members_n >= LARGE)
-                planes_add(g->planes, l->label[a], l->label[foe], t->found.normal);
-        }
+    for (int64_t at = 0, n; at < g->rest_n; at += n) {
+        n = g->rest_n - at < threads ? g->rest_n - at : threads;
+        if (!solve_foes(g, &c, g->rest + at, n)) return 0;
     }
     return 1;
 }
