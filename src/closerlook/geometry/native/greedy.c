@@ -230,9 +230,8 @@ static void gather_foes(Greedy *g, int64_t a, int64_t b)
     g->rest_n = 0;
     for (int64_t e = g->foe_start[label]; e < g->foe_start[label + 1]; e++) {
         int64_t from = g->rest_n, foe = g->foe[e], n = l->alive_n[foe];
-        memcpy(g->rest + from, l->alive + l->start[foe], sizeof(int64_t) * n);
         g->counts.foes += n;
-        int64_t kept = planes_filter(g->planes, e, a, b, g->rest + from, n);
+        int64_t kept = planes_filter(g->planes, e, a, b, g->rest + from, planes_foes(g->planes, e, a, b, g->rest + from));
         g->counts.by_plane += n - kept;
         g->rest_n = from + kept;
         filter_by_spheres(g, from, 0);
