@@ -23,7 +23,7 @@ Singles = NDArray[np.float32]
 Progress = Callable[[int, int], None]
 
 UNDECIDED, SEPARABLE, OVERLAPPING = 0, 1, 2
-LEADS = 32
+LEADS = 64
 LIBRARY = Path(__file__).parent / "native" / "kernels.so"
 
 _COUNTS = [
