@@ -154,9 +154,9 @@ static int apart_by_means(Greedy *g, int64_t a, int64_t b, Found *f)
     if (!(length > 0)) return 0;
     for (int64_t i = 0; i < g->d; i++) f->normal[i] = (g->union_mean[i] - foe_mean[i]) / length;
     f->high = linkage_extreme(g->link, f->foe, f->normal, -1);
-    f->low = linkage_extreme(g->link, a, f->normal, 1);
+    f->low = linkage_extreme_from(g->link, b, f->normal, 1, f->high);
     if (f->low - f->high <= g->clear) return 0;
-    f->low = fmin(f->low, linkage_extreme(g->link, b, f->normal, 1));
+    f->low = fmin(f->low, linkage_extreme_from(g->link, a, f->normal, 1, f->high));
     return f->low - f->high > g->clear;
 }
 

@@ -14,7 +14,7 @@
 #include "linear.h"
 #include "neighbours.h"
 
-enum { BLOCK = 64 }; /* points whose lists are made in one task */
+enum { BLOCK = 16 }; /* points that are prepared in one task */
 
 int linkage_beyond(const Linkage *l, float square, double reach)
 {
@@ -72,7 +72,6 @@ Linkage *linkage_new(const double *X, int64_t n, int64_t d, int64_t labels, cons
     double longest = 0;
     for (int64_t i = 0; i < n; i++) longest = fmax(longest, dot(X + i * d, X + i * d, d));
     l->basis = basis, l->lead_error = 1e-5 * sqrt(longest) + tie;
-    for (int64_t i = 0; i < n; i++) linkage_lead(l, X + i * d, l->lead + i * LEADS);
     return l;
 }
 
@@ -87,28 +86,42 @@ void linkage_free(Linkage *l)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
 }
 
-/* The list of a point has points before it only: each pair is in the care of the later point. */
-static void prepare_block(void *context, int64_t task, int worker)
+static void lead_block(void *context, int64_t task, int worker)
 {
     (void)worker;
     Linkage *l = context;
-    int64_t from = l->prepared + task * BLOCK;
-    float *bound = malloc(sizeof(float) * (from + BLOCK));
-    for (int64_t i = from; i < from + BLOCK && i < l->n; i++) neighbours_scan(l, i, i - l->start[l->label[i]], bound);
+    int64_t from = l->led + task * BLOCK;
+    for (int64_t i = from; i < from + BLOCK && i < l->n; i++) linkage_lead(l, l->X + i * l->d, l->lead + i * LEADS);
+}
+
+/* The list of a point has points before it only: each pair is in the care of the later point. */
+static void list_block(void *context, int64_t task, int worker)
+{
+    (void)worker;
+    Linkage *l = context;
+    int64_t from = l->listed + task * BLOCK, end = from + BLOCK < l->n ? from + BLOCK : l->n;
+    if (from >= end) return;
+    float *bound = malloc(sizeof(float) * (size_t)end);
+    for (int64_t i = from; i < end; i++) neighbours_scan(l, i, i - l->start[l->label[i]], bound);
     free(bound);
 }
 
 int linkage_prepare(Linkage *l, Crew *crew)
 {
     double end = seconds_now() + 0.1;
-    int64_t tasks = 4 * crew_size(crew);
-    while (l->prepared < l->n && seconds_now() < end) {
-        crew_run(crew, prepare_block, l, tasks);
-        int64_t until = l->prepared + tasks * BLOCK < l->n ? l->prepared + tasks * BLOCK : l->n;
-        for (; l->prepared < until; l->prepared++)
-            if (l->near_n[l->prepared]) queue_push(l, l->prepared, l->near[l->prepared * NEAREST].distance);
+    int64_t tasks = 2 * crew_size(crew), step = tasks * BLOCK;
+    while (l->listed < l->n && seconds_now() < end) {
+        if (l->led < l->n) {
+            crew_run(crew, lead_block, l, tasks);
+            l->led += step;
+            continue;
+        }
+        crew_run(crew, list_block, l, tasks);
+        int64_t until = l->listed + step < l->n ? l->listed + step : l->n;
+        for (; l->listed < until; l->listed++)
+            if (l->near_n[l->listed]) queue_push(l, l->listed, l->near[l->listed * NEAREST].distance);
     }
-    return l->prepared == l->n;
+    return l->listed == l->n;
 }
 
 /* ---- the closest pair ---- */
@@ -229,8 +242,13 @@ int64_t linkage_points(const Linkage *l, int64_t slot, int64_t *out)
 
 double linkage_extreme(const Linkage *l, int64_t point, const double *w, double sign)
 {
+    return linkage_extreme_from(l, point, w, sign, -sign * INFINITY);
+}
+
+double linkage_extreme_from(const Linkage *l, int64_t point, const double *w, double sign, double limit)
+{
     double least = INFINITY;
-    for (; point >= 0; point = point < l->n ? l->next[point] : -1)
+    for (; point >= 0 && least > sign * limit; point = point < l->n ? l->next[point] : -1)
         least = fmin(least, sign * dot(l->X + point * l->d, w, l->d));
     return sign * least;
 }

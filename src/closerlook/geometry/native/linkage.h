@@ -61,7 +61,7 @@ typedef struct {
     int64_t *tied, tied_n, tied_room; /* slots at the smallest distance */
     Closest *pair;         /* pairs at about that distance */
     int64_t pair_n, pair_room;
-    int64_t prepared;      /* points that have a list */
+    int64_t led, listed;   /* points that have a lead, and a list */
     float *bound;
 } Linkage;
 
@@ -69,7 +69,7 @@ Linkage *linkage_new(const double *X, int64_t n, int64_t d, int64_t labels, cons
                      const double *mass, const double *basis, double tie);
 void linkage_free(Linkage *l);
 
-/* Make the neighbour lists of some more points, for about a tenth of a second at most; returns 1 when all are made. */
+/* Prepare some more points, for about a tenth of a second; returns 1 when all are prepared. */
 int linkage_prepare(Linkage *l, Crew *crew);
 
 /* Find the closest pair of clusters of one label that is not blocked; returns 0 if none is left. */
@@ -79,6 +79,9 @@ int64_t linkage_points(const Linkage *l, int64_t slot, int64_t *out);
 
 /* The smallest (sign 1) or largest (sign -1) projection of a cluster's points from a given one on, or of a frozen row. */
 double linkage_extreme(const Linkage *l, int64_t point, const double *w, double sign);
+
+/* The same, but a number at least as extreme as the limit is enough: the search ends there. */
+double linkage_extreme_from(const Linkage *l, int64_t point, const double *w, double sign, double limit);
 
 /* Mean and lead of the union of two clusters, and a radius around that mean. */
 double linkage_union(const Linkage *l, int64_t a, int64_t b, double *mean, float *lead);
