@@ -142,6 +142,7 @@ static int by_value(const void *a, const void *b)
 void planes_add(Planes *planes, int64_t label, int64_t foe, const double *normal)
 {
     const Linkage *l = planes->link;
+    if (entry_of(planes, label, foe) < 0 || entry_of(planes, foe, label) < 0) return; /* not foes: never compared */
     Pool *p = pool_of(planes, label, foe);
     int h = place_in(planes, p);
     p->used[h] = planes->clock;
@@ -191,7 +192,7 @@ static int64_t shortest_run(const Planes *planes, const Pool *p, int64_t foe, in
     for (int h = 0; h < SORTED && h < p->n; h++) {
         const Place *sorted = p->sorted[h] + first;
         const double *low = p->low + h * width, *high = p->high + h * width;
-        int64_t lower = below(sorted, n, fmin(low[ca], low[cb]) - planes->clear);
+        int64_t lower = below(sorted, n, nextafter(fmin(low[ca], low[cb]) - planes->clear, -INFINITY));
         int64_t upper = below(sorted, n, nextafter(fmax(high[ca], high[cb]) + planes->clear, INFINITY));
         if (n - lower < shortest) shortest = n - lower, *run = sorted + lower;
         if (upper < shortest) shortest = upper, *run = sorted;
