@@ -319,14 +319,16 @@ def _directions(
     means = np.array([Z[a:b].mean(axis=0) for a, b in pairwise(starts)])
     within = scatter * (len(Z) / max(n, 1)) - (means.T * (np.diff(starts) / max(n, 1))) @ means
     ridge = 1e-3 * max(float(np.trace(within)) / d, 1e-12)
+    pairs = [(label, other) for label, others in enumerate(overlapping_labels) for other in others if other > label]
+    first, second = np.array(pairs, np.int64).reshape(-1, 2).T
+    differences = means[first] - means[second]
+    discriminants = np.linalg.solve(within + ridge * np.eye(d), differences.T).T
     planes = []
-    for label, others in enumerate(overlapping_labels):
-        for other in (number for number in others if number > label):
-            difference = means[label] - means[other]
-            for normal in (np.linalg.solve(within + ridge * np.eye(d), difference), difference):
-                length = float(np.linalg.norm(normal))
-                if np.isfinite(length) and length > 0:
-                    planes.append((label, other, normal / length))
+    for (label, other), *normals in zip(pairs, discriminants, differences, strict=True):
+        for normal in normals:
+            length = float(np.linalg.norm(normal))
+            if np.isfinite(length) and length > 0:
+                planes.append((label, other, normal / length))
     return np.ascontiguousarray(basis), planes
 
 

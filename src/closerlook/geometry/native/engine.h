@@ -20,7 +20,7 @@ typedef int Status;
 enum { COMPLETED = 0, OUT_OF_MEMORY = 1, STOPPED = 2 };
 
 enum { UNDECIDED = 0, SEPARABLE = 1, OVERLAPPING = 2 }; /* verdicts */
-enum { LEADS = 32 };                                    /* numbers in the short rows that approximate long ones */
+enum { LEADS = 64 };                                    /* numbers in the short rows that approximate long ones */
 enum { OCTAVES = 24, FINE = 14, FINER = 12 };           /* levels of distances: see pairs.c */
 
 /* ---- the library itself ---- */

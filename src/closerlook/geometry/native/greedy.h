@@ -1,0 +1,63 @@
+/* The fields of the greedy merging, shared by greedy.c and candidate.c. */
+#ifndef CLOSERLOOK_GREEDY_H
+#define CLOSERLOOK_GREEDY_H
+
+#include "engine.h"
+#include "hull.h"
+#include "linkage.h"
+#include "memory.h"
+#include "parallel.h"
+#include "planes.h"
+
+/* One call of the solver. */
+typedef struct {
+    Found found; /* the upper side is the solver's A */
+    const State *from;
+    int verdict;
+    int64_t n_active, *place;
+    double *weight;
+    signed char *side;
+    int64_t steps;
+} Trial;
+
+/* Two clusters that may merge. */
+typedef struct {
+    int64_t a, b, large, small;
+    int crowded; /* many foes are left after the cheapest tests */
+} Candidate;
+
+struct Greedy {
+    Call *call;
+    const double *X;
+    float *single;
+    float *frozen_lead;
+    int64_t n, frozen, d;
+    const int64_t *foe_start, *foe, *block_start, *block;
+    double tau, slack, clear;
+    Crew *crew;
+    Linkage *link;
+    Solver **solver;
+    Planes *planes;
+    Memory *memory;
+    int64_t *last_blocker; /* for each slot; -1: none */
+    int64_t passed[2];     /* foes of the candidate that were tested first */
+    int64_t *rest, rest_n, *place;
+    int64_t *members, members_n, **foe_members;
+    int64_t news; /* where the smaller part begins in the members; there are none before the solver is needed */
+    double *union_mean;
+    float union_lead[LEADS], *bound;
+    double union_radius;
+    Trial *trial;
+    Counts counts;
+    int64_t *merge_a, *merge_b;
+    double *merge_distance;
+    int64_t *refusal, refusal_room; /* 4 numbers each */
+    int64_t *weight_place, weight_room;
+    double *weight;
+    signed char *weight_side;
+};
+
+/* Whether the clusters of two slots may merge; if not, the blocked merge is recorded. */
+int candidate_allowed(Greedy *g, int64_t a, int64_t b);
+
+#endif
