@@ -123,8 +123,7 @@ static void leave(Solver *s, int64_t j)
 
 /* ---- one step ---- */
 
-/* multipliers (la, lb) with M (la, lb) = (ra, rb), M the Gram matrix of ya and yb */
-static void multipliers(const Solver *s, double ra, double rb, double *la, double *lb)
+void active_multipliers(const Solver *s, double ra, double rb, double *la, double *lb)
 {
     double aa = dot(s->ya, s->ya, s->k), bb = dot(s->yb, s->yb, s->k), ab = dot(s->ya, s->yb, s->k);
     double det = aa * bb - ab * ab;
@@ -136,7 +135,7 @@ static void multipliers(const Solver *s, double ra, double rb, double *la, doubl
 static void least(Solver *s)
 {
     double la, lb;
-    multipliers(s, 1, 1, &la, &lb);
+    active_multipliers(s, 1, 1, &la, &lb);
     for (int64_t i = 0; i < s->k; i++) s->x[i] = la * s->ya[i] + lb * s->yb[i];
     factor_backward(s->R, s->cap, s->k, s->x);
 }
@@ -168,7 +167,7 @@ static double refine(Solver *s, double *x, double square, double tolerance)
         last = worst;
         factor_forward(s->R, s->cap, k, s->z);
         double la, lb;
-        multipliers(s, -dot(s->ya, s->z, k), -dot(s->yb, s->z, k), &la, &lb);
+        active_multipliers(s, -dot(s->ya, s->z, k), -dot(s->yb, s->z, k), &la, &lb);
         for (int64_t i = 0; i < k; i++) s->z[i] += la * s->ya[i] + lb * s->yb[i];
         factor_backward(s->R, s->cap, k, s->z);
         for (int64_t i = 0; i < k; i++) x[i] += s->z[i];
@@ -181,8 +180,8 @@ double active_descend(Solver *s, double tolerance)
 {
     for (;;) {
         least(s);
-        double square = active_combine(s, s->x);
-        square = refine(s, s->x, square, tolerance);
+        double square = s->precise ? active_refine_precisely(s, tolerance)
+                                   : refine(s, s->x, active_combine(s, s->x), tolerance);
         double step = 1;
         int64_t first = -1;
         for (int64_t i = 0; i < s->k; i++)
