@@ -318,11 +318,11 @@ def _directions(
     means = np.array([Z[a:b].mean(axis=0) for a, b in pairwise(starts)])
     within = scatter * (len(Z) / max(n, 1)) - (means.T * (np.diff(starts) / max(n, 1))) @ means
     ridge = 1e-3 * max(float(np.trace(within)) / d, 1e-12)
+    whitened = np.linalg.solve(within + ridge * np.eye(d), means.T).T  # one factorisation for all pairs of labels
     planes = []
     for label, others in enumerate(overlapping_labels):
         for other in (number for number in others if number > label):
-            difference = means[label] - means[other]
-            for normal in (np.linalg.solve(within + ridge * np.eye(d), difference), difference):
+            for normal in (whitened[label] - whitened[other], means[label] - means[other]):
                 length = float(np.linalg.norm(normal))
                 if np.isfinite(length) and length > 0:
                     planes.append((label, other, normal / length))

@@ -4,7 +4,7 @@
 
 #include "solver.h"
 
-enum { SHORTLIST = 64 }; /* points of each side that are projected at every step */
+enum { SHORTLIST = 32 }; /* points of each side that are projected at every step */
 
 /* The projections of a side's shortlist on sign * w; returns the smallest. */
 typedef struct {
