@@ -217,7 +217,7 @@ def test_random_labels_are_never_undecided(n: int, d: int) -> None:
 
 
 @pytest.mark.parametrize("d", [2, 6, 30])
-@pytest.mark.parametrize("gap", [1e-8, 1e-7, 1e-5, 1e-4])
+@pytest.mark.parametrize("gap", [1e-8, 1e-7, 0.999e-6, 0.9999e-6, 1.0001e-6, 1.001e-6, 1e-5, 1e-4])
 def test_labels_that_nearly_touch_are_linear_exactly_beyond_tau(gap: float, d: int) -> None:
     rng = np.random.default_rng(d)
     X = rng.standard_normal((400, d))

@@ -28,8 +28,8 @@ class Separation:
 
     separable: the distance between the hulls is above `tolerance`. The proof is the hyperplane x · normal = offset,
     with A above and B below it. overlapping: the distance is at most `tolerance`. The proof is a point of each hull, at
-    most `upper` apart: weights_a on rows_a of A and weights_b on rows_b of B, each summing to 1. undecided: the solver
-    stalled before it found either proof.
+    most `upper` apart: weights_a on rows_a of A and weights_b on rows_b of B, each summing to 1. undecided: the
+    distance is so close to `tolerance` that neither proof was found.
 
     lower and upper are bounds of the distance, rounding included, for every verdict.
     """
