@@ -1,5 +1,7 @@
 """The hyperplanes that the merging starts with, compared with one system of equations for each pair of labels."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from closerlook.geometry.frame import Floats
 
 def plain_normals(Z: Floats, starts: list[int]) -> list[Floats]:
     """For each pair of labels the discriminant direction, solved by itself, and the difference of the means."""
-    means = [Z[a:b].mean(axis=0) for a, b in zip(starts[:-1], starts[1:], strict=True)]
+    means = [Z[a:b].mean(axis=0) for a, b in pairwise(starts)]
     within = Z.T @ Z / len(Z)
     for mean, a, b in zip(means, starts[:-1], starts[1:], strict=True):
         within -= (b - a) / len(Z) * np.outer(mean, mean)

@@ -67,7 +67,11 @@ void digits_add_scaled(double *high, double *low, Digits weight, const double *r
 
 double digits_square(const double *high, const double *low, int64_t d)
 {
-    double sum = 0; /* all terms are positive: nothing cancels */
-    for (int64_t i = 0; i < d; i++) sum += high[i] * high[i] + 2 * high[i] * low[i];
-    return sum;
+    Digits sum = {0, 0};
+    for (int64_t i = 0; i < d; i++) {
+        Digits p = multiply_exactly(high[i], high[i]);
+        p.low += 2 * high[i] * low[i];
+        sum = digits_add(sum, p);
+    }
+    return digits_round(sum);
 }

@@ -127,10 +127,10 @@ typedef struct {
     int patience;  /* stalled steps after which no more points enter; after twice as many the stage ends */
 } Effort;
 
-/* A bound on the rounding error of a distance: of 3 roundings of each number if the sums have more digits. */
+/* A bound on the rounding error of a distance; with more digits only numbers that are rounded once contribute. */
 static double slack_of(const Solver *s, const Wanted *wanted)
 {
-    return s->precise ? 8 * 0x1p-53 * s->longest : 2 * wanted->slack;
+    return s->precise ? 16 * 0x1p-53 * s->longest : 2 * wanted->slack;
 }
 
 /* Go on to the next stage, or to `least` if that is later; returns 0 if there is none. */
