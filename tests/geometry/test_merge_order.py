@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from closerlook.geometry import cluster, kernels
+from closerlook.geometry.binding import LIBRARY
 from closerlook.geometry.frame import Frame, longest
 from tests.geometry.plain import TIE, in_radii
 
@@ -107,8 +107,20 @@ results = {name: cluster(X, y, threads=2) for name, (X, y) in sets.items()}
 print(json.dumps({name: [c.assignments.tolist(), c.merges["first"].tolist(), c.merges["second"].tolist()]
                   for name, c in results.items()}))
 """
-TINY = {"NEAREST": 1, "GIANTS": 2, "GIANT": 3, "PLANES": 4, "LARGE": 3, "STATEFUL": 3, "FEW": 1, "BLOCK": 2, "CROWD": 2}
-"""Limits of the engine that only affect its speed, so small that every branch runs on small sets."""
+LIMITS = {
+    "NEAREST",
+    "GIANTS",
+    "GIANT",
+    "PLANES",
+    "FEWEST",
+    "LARGE",
+    "STATEFUL",
+    "FEW",
+    "BLOCK",
+    "CROWD",
+    "EXTENT_BYTES",
+}
+"""Limits of the merging that only affect its speed; the small ones make every branch run on small sets."""
 
 
 def clusters_with(library: Path) -> dict[str, list[list[int]]]:
@@ -121,16 +133,12 @@ def clusters_with(library: Path) -> dict[str, list[list[int]]]:
 
 @pytest.mark.slow
 def test_clusters_do_not_depend_on_the_limits_of_the_engine(tmp_path: Path) -> None:
-    native = tmp_path / "native"
-    shutil.copytree(hatch_build.NATIVE, native, ignore=shutil.ignore_patterns("*.so*"))
-    changed = set()
-    for file in native.iterdir():
-        text = file.read_text(encoding="utf-8")
-        for limit, value in TINY.items():
-            text, times = re.subn(rf"\b{limit} = \d+", f"{limit} = {value}", text)
-            changed |= {limit} if times else set()
-        file.write_text(text, encoding="utf-8")
-    assert changed == set(TINY)
-    results, expected = clusters_with(hatch_build.compile_library(native)), clusters_with(kernels.LIBRARY)
+    sources = sorted(hatch_build.NATIVE.glob("*.c"))
+    texts = [file.read_text(encoding="utf-8") for file in hatch_build.NATIVE.glob("*.[ch]")]
+    assert {name for text in texts for name in re.findall(r"\b(\w+) = SIZE\(", text)} >= LIMITS
+    small = tmp_path / "small.so"
+    compiler = [*hatch_build.find_compiler(), *hatch_build.FLAGS, "-DSMALL_SIZES"]
+    hatch_build.run_compiler([*compiler, "-o", str(small), *map(str, sources), *hatch_build.LIBRARIES])
+    results, expected = clusters_with(small), clusters_with(LIBRARY)
     assert results == expected
     assert len(results) > 100

@@ -44,8 +44,8 @@ def count_threads(threads: int | None) -> int:
 class Verdicts:
     """Verdicts on m pairs of hulls; certificates only if requested.
 
-    verdict: (m,). lower, upper: (m,) bounds of the distances in the frame, not yet corrected for rounding. normal: (m,
-    d) unit vectors from the second hull to the first. place, weight and side: (m, d + 4), of which the first active[i]
+    verdict: (m,). lower, upper: (m,) bounds of the distances in the frame, rounding included. normal: (m, d)
+    unit vectors from the second hull to the first. place, weight and side: (m, d + 4), of which the first active[i]
     entries are used: rows of Z, weights that sum to 1 on each side, and +1 for the first hull or -1 for the second.
     """
 

@@ -43,8 +43,8 @@ int solve(Solver *s, Points A, Points B, const Wanted *wanted, const State *from
 
 /* After a call: the unit normal (towards A) of the best hyperplane, bounds of the distance, weights of both sides. */
 const double *solver_normal(const Solver *s);
-double solver_lower(const Solver *s);
-double solver_upper(const Solver *s);
+double solver_lower(const Solver *s); /* proved: rounding is subtracted */
+double solver_upper(const Solver *s); /* proved: rounding is added */
 double solver_low_a(const Solver *s);  /* smallest projection of A on the normal */
 double solver_high_b(const Solver *s); /* largest projection of B */
 int64_t solver_active(const Solver *s, int64_t *places, double *weight, signed char *side);
