@@ -27,6 +27,7 @@ FULL = [
     "test_clusters.py",
     "test_distances.py",
     "test_hulls.py",
+    "test_merge_order.py",
     "test_nearest.py",
     "test_point_similarity.py",
     "test_proofs.py",
