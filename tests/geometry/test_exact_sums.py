@@ -62,3 +62,10 @@ def test_exact_bounds_are_those_of_rational_arithmetic(d: int, offset: float) ->
         assert Fraction(reached) ** 2 >= square
         assert reached == pytest.approx(float(square) ** 0.5, rel=1e-12, abs=1e-14 * frame.above(1.0))
         assert reached <= reach(frame, *sides) * (1 + 4 * UNIT)
+
+
+def test_weights_whose_sum_is_one_only_after_rounding_are_not_exact() -> None:
+    A, B = np.array([[-1.0], [1.0], [1.0]]), np.array([[-1.0], [1.0 - 2.0**-30]])
+    sides = (A, np.array([1, 2]), np.array([0.5, 0.5 - 2.0**-54])), (B, np.array([1]), np.ones(1))
+    frame = Frame.of(A, B)
+    assert Fraction(reach(frame, *sides, exactly=True)) ** 2 >= rational_square(frame, *sides)

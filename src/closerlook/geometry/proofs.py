@@ -114,7 +114,7 @@ def _exact_difference(frame: Frame, side_a: Weighted, side_b: Weighted) -> tuple
     for sign, (points, rows, weights) in ((1.0, side_a), (-1.0, side_b)):
         used = points[rows]
         columns.append(sign * _terms(frame, used.T, weights, columns=True))
-        missing = abs(math.fsum(weights) - 1) * (1 + 2 * UNIT)
+        missing = abs(math.fsum([*weights, -1.0])) * (1 + 2 * UNIT)  # one rounding, relative to what is missing
         error += (missing + 4 * UNIT**2) * longest(frame.place(used)) * 2
     difference = np.array([math.fsum(row) for row in np.concatenate(columns, axis=1)])
     return difference, error + 2 * UNIT * float(np.linalg.norm(difference)) + 1e-290
