@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Stamp files. $(READY): .venv has what a study needs; $(READY)-test: also the extra `test`; and so on for each extra.
 READY := $(VENV)/.ready
 
-.PHONY: study test test-slow test-portable lint format docs package benchmark hooks clean
+.PHONY: study test test-slow test-portable test-sanitized lint format docs package wheels benchmark hooks clean
 
 study: $(LIBRARY)  ## run the default study on the built-in encoder and tasks; prints the path of the report page at the end
 	$(BIN)/closerlook study default --out study
@@ -27,6 +27,9 @@ test-slow: $(LIBRARY) $(READY)-test $(READY)-docs  ## the slow tests
 
 test-portable: $(LIBRARY) $(READY)-test  ## the numerical tests with the instructions of other processors; not part of `make test`
 	$(BIN)/python -m tests.portable
+
+test-sanitized: $(LIBRARY) $(READY)-test  ## the engine under gcc's sanitizers; QUICK=--quick runs a selection
+	$(BIN)/python -m tests.sanitized $(QUICK)
 
 lint: $(LIBRARY) $(READY)-lint  ## ruff and mypy
 	$(BIN)/ruff check .
@@ -43,6 +46,10 @@ docs: $(LIBRARY) $(READY)-docs  ## the documentation as a site in site/, readabl
 
 package: $(READY)  ## the source archive and the wheel for this platform, in dist/
 	$(BIN)/python -m hatchling build
+
+wheels: $(READY)-wheels  ## the source archive and a wheel for each platform, in dist/, checked
+	$(BIN)/python hatch_build.py wheels
+	$(BIN)/twine check --strict dist/*
 
 benchmark: $(LIBRARY) $(READY)-bench  ## speed and memory, as ratios to a reference measured in the same run
 	$(BIN)/python benchmarks/extraction.py

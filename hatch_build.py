@@ -1,4 +1,8 @@
-"""Compile the C kernels of `closerlook.geometry` into one library, on installation or with `python hatch_build.py`."""
+"""Compile the C kernels of `closerlook.geometry` into one library, on installation or with `python hatch_build.py`.
+
+`python hatch_build.py wheels` writes the source archive and one wheel for each of `PLATFORMS` to dist/. The compiler of
+the PyPI package `ziglang` makes all of them on any machine. The variable CLOSERLOOK_PLATFORM selects one for hatchling.
+"""
 
 import importlib.util
 import os
@@ -18,8 +22,8 @@ NATIVE = ROOT / "src" / "closerlook" / "geometry" / "native"
 NAME = "kernels.so"  # also on macOS: ctypes loads a library with any suffix
 # No -march=native: a build must run on every processor of its architecture. No -ffast-math: the error bounds assume
 # IEEE arithmetic (a fused multiply-add only rounds less).
-FLAGS = shlex.split("-O3 -std=c11 -fPIC -shared -ffp-contract=fast -D_GNU_SOURCE -Wall -Wextra")
-LIBRARIES = ["-lm", "-lpthread"]
+FLAGS = shlex.split("-O3 -std=c11 -fPIC -fvisibility=hidden -shared -ffp-contract=fast -D_GNU_SOURCE -Wall -Wextra")
+LIBRARIES = [] if sys.platform == "win32" else ["-lm", "-lpthread"]
 COMPILERS = ["cc", "gcc", "clang"]
 ZIG = [
     sys.executable,
@@ -28,6 +32,13 @@ ZIG = [
     "cc",
     "-mcpu=baseline",
 ]  # zig would compile for this processor only
+PLATFORMS = {  # the platform tag of a wheel, and zig's name for it; Linux: with the C library that the tag promises
+    "manylinux_2_17_x86_64": "x86_64-linux-gnu.2.17",
+    "manylinux_2_17_aarch64": "aarch64-linux-gnu.2.17",
+    "macosx_11_0_x86_64": "x86_64-macos.11.0",
+    "macosx_11_0_arm64": "aarch64-macos.11.0",
+    "win_amd64": "x86_64-windows-gnu",
+}
 
 
 class KernelBuild(BuildHookInterface[Any]):
@@ -35,16 +46,30 @@ class KernelBuild(BuildHookInterface[Any]):
 
     def dependencies(self) -> list[str]:
         """A C compiler from PyPI if the machine has none."""
-        return [] if installed_compiler() else ["ziglang"]
+        return [] if not requested_platform() and installed_compiler() else ["ziglang"]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile, and tag the wheel for any Python 3 (ctypes loads the library) and for this platform only."""
-        library = compile_library()
-        build_data["artifacts"].append("/" + library.relative_to(ROOT).as_posix())
+        """Compile, and tag the wheel for any Python 3 (ctypes loads the library) and for one platform."""
         build_data["pure_python"] = False
-        # A plain linux tag: manylinux would promise that the wheel works with an older libc than this machine has.
-        platform = next(tag.platform for tag in sys_tags() if not tag.platform.startswith(("manylinux", "musllinux")))
+        if platform := requested_platform():
+            self.folder = TemporaryDirectory()
+            library = Path(self.folder.name, NAME)
+            compile_for(platform, library)
+            build_data["force_include"][str(library)] = (NATIVE / NAME).relative_to(ROOT / "src").as_posix()
+        else:
+            build_data["artifacts"].append("/" + compile_library().relative_to(ROOT).as_posix())
+            # A plain linux tag: manylinux would promise that the wheel works with an older libc than this machine has.
+            tags = (tag.platform for tag in sys_tags())
+            platform = next(tag for tag in tags if not tag.startswith(("manylinux", "musllinux")))
         build_data["tag"] = f"py3-none-{platform}"
+
+
+def requested_platform() -> str:
+    """The platform in CLOSERLOOK_PLATFORM; empty for this machine's own."""
+    platform = os.environ.get("CLOSERLOOK_PLATFORM", "")
+    if platform and platform not in PLATFORMS:
+        raise SystemExit(f"closerlook: CLOSERLOOK_PLATFORM is '{platform}'; expected one of {', '.join(PLATFORMS)}")
+    return platform
 
 
 def compile_library(native: Path = NATIVE) -> Path:
@@ -54,17 +79,37 @@ def compile_library(native: Path = NATIVE) -> Path:
     changed = max(file.stat().st_mtime_ns for file in [*sources, *native.glob("*.h"), Path(__file__)])
     if library.exists() and library.stat().st_mtime_ns >= changed:
         return library
-    if sys.platform == "win32":
-        raise SystemExit("closerlook: the C kernels build on Linux and macOS; on Windows install inside WSL")
     with TemporaryDirectory(dir=native, prefix=NAME) as folder:  # a process that uses the old library keeps it
         started = Path(folder).stat().st_mtime_ns
         draft = Path(folder, NAME)
-        command = [*find_compiler(), *FLAGS, "-o", str(draft), *map(str, sources), *LIBRARIES]
-        if code := subprocess.run(command, check=False).returncode:
-            raise SystemExit(f"closerlook: compiling the C kernels failed (exit code {code}): {shlex.join(command)}")
+        run_compiler([*find_compiler(), *FLAGS, "-o", str(draft), *map(str, sources), *LIBRARIES])
         os.utime(draft, ns=(started, started))  # so that a source saved during the compilation is newer
         draft.replace(library)
     return library
+
+
+def compile_for(platform: str, library: Path) -> None:
+    """Compile the library for one of `PLATFORMS`, without symbols for a debugger."""
+    system = [] if platform.startswith("win") else ["-lm", "-lpthread"]
+    sources = map(str, sorted(NATIVE.glob("*.c")))
+    run_compiler([*ZIG, "-target", PLATFORMS[platform], "-s", *FLAGS, "-o", str(library), *sources, *system])
+
+
+def build_wheels() -> None:
+    """Write the source archive and the wheels of all platforms to dist/."""
+    hatchling = [sys.executable, "-m", "hatchling", "build", "-t"]
+    subprocess.run([*hatchling, "sdist"], cwd=ROOT, check=True)
+    for platform in PLATFORMS:
+        environment = os.environ | {"CLOSERLOOK_PLATFORM": platform}
+        subprocess.run(
+            [sys.executable, "-m", "hatchling", "build", "-t", "wheel"], cwd=ROOT, env=environment, check=True
+        )
+
+
+def run_compiler(command: list[str]) -> None:
+    """Run the compiler; SystemExit with the command if it fails."""
+    if code := subprocess.run(command, check=False).returncode:
+        raise SystemExit(f"closerlook: compiling the C kernels failed (exit code {code}): {shlex.join(command)}")
 
 
 def find_compiler() -> list[str]:
@@ -97,4 +142,4 @@ def can_compile(compiler: str) -> bool:
 
 
 if __name__ == "__main__":
-    compile_library()
+    build_wheels() if sys.argv[1:] == ["wheels"] else compile_library()

@@ -2,6 +2,7 @@
 
     closerlook extract --encoder ENCODER --task pos ... --splits all --out FOLDER   (bert-tiny, bert-mini, bert-small)
     python benchmarks/geometry.py FOLDER [--only clusters,distances,hardest,prediction,growth,random,cold]
+    python benchmarks/geometry.py FOLDER --only speed --before CHECKOUT    an earlier version and this one in turns
     python benchmarks/geometry.py FOLDER --audit     every layer of every task: counts, undecided verdicts, audit
 
 Each space is clustered in a separate process, whose peak memory is read when it ends. Peers: scikit-learn's
@@ -12,6 +13,7 @@ test (tests/geometry/plain.py) for clusters, on few points.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import subprocess
@@ -53,6 +55,18 @@ SVC_TIMEOUT = 15  # seconds for one pair; the limit of iterations does not alway
 AUDITED = ["labels", "clusters", "conflicts", "undecided", "separable", "conflicting", "blocked", "problems", "seconds"]
 AUDITED += ["audit_seconds", "memory"]
 SHUFFLED = ("clusters", "undecided", "seconds", "memory")
+SPEED: dict[str, dict[str, object]] = {
+    "pos bert-tiny 2": {"encoder": "bert-tiny", "task": "pos", "layer": 2},
+    "pos bert-small 0": {"encoder": "bert-small", "task": "pos", "layer": 0},
+    "normal 4k": {"gaussian": True, "n": 4000, "d": 128, "labels": 10},
+    "pos 4k": {"encoder": "bert-tiny", "task": "pos", "layer": 2, "n": 4000},
+    "pos 64k": {"encoder": "bert-tiny", "task": "pos", "layer": 2, "n": 64000},
+    "pos 128k": {"encoder": "bert-tiny", "task": "pos", "layer": 2, "n": 128000},
+    "blobs 1M": {"blobs": True, "n": 1_000_000, "d": 64, "labels": 20, "mislabelled": 0.0},
+    "blobs 200k, 5 % mislabelled": {"blobs": True, "n": 200_000, "d": 64, "labels": 20, "mislabelled": 0.05},
+    "blobs 1M, 5 % mislabelled": {"blobs": True, "n": 1_000_000, "d": 64, "labels": 20, "mislabelled": 0.05},
+}
+"""Cases of `--only speed`; those from 128,000 points on take minutes."""
 TARGETS = {"ps-role": 2.0, "trec-50": 2.0, ("bert-tiny", "pos"): 20.0, ("bert-tiny", "dep"): 20.0, "pos": 30.0}
 
 
@@ -61,6 +75,8 @@ def main() -> None:
     parser.add_argument("vectors", type=Path)
     parser.add_argument("--only", default="clusters,distances,hardest,prediction,growth,random,cold")
     parser.add_argument("--audit", action="store_true")
+    parser.add_argument("--before", type=Path, help="checkout of an earlier version, with its library compiled")
+    parser.add_argument("--cases", default=",".join(SPEED), help="cases of --only speed (default: all)")
     parser.add_argument("--job", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.job:
@@ -80,7 +96,10 @@ def main() -> None:
         "cold": cold,
     }
     for name in given.only.split(","):
-        parts[name](given.vectors)
+        if name == "speed":
+            speed(given.vectors, given.before, given.cases.split(","))
+        else:
+            parts[name](given.vectors)
 
 
 def load(vectors: Path, encoder: str, task: str, layer: int, split: str = "train") -> tuple[np.ndarray, np.ndarray]:
@@ -97,9 +116,12 @@ def job(vectors: Path, request: dict[str, object]) -> dict[str, object]:
     if request.get("svc"):
         distance = svc_distance(tuple(X[y == label].astype(np.float64) for label in request["svc"]), 50_000)
         return {"distance": distance, "seconds": time.perf_counter() - start}
-    clustering = cluster(X, y)
-    seconds = time.perf_counter() - start
+    cpu = time.process_time()
+    clustering = cluster(X, y, threads=request.get("threads"))
+    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     numbers: dict[str, object] = {
+        "cpu": cpu,
+        "digest": hashlib.sha256(clustering.assignments.tobytes()).hexdigest(),
         "n": len(X),
         "d": X.shape[1],
         "clusters": clustering.n_clusters,
@@ -131,6 +153,8 @@ def points(vectors: Path, request: dict[str, object]) -> tuple[np.ndarray, np.nd
     if request.get("gaussian"):
         rng = np.random.default_rng(0)
         return rng.normal(size=(request["n"], request["d"])), rng.integers(0, request["labels"], request["n"])
+    if request.get("blobs"):
+        return blobs(request)
     X, y = load(vectors, request["encoder"], request["task"], request["layer"])
     n = request.get("n") or len(X)
     rng = np.random.default_rng(0)
@@ -146,15 +170,31 @@ def points(vectors: Path, request: dict[str, object]) -> tuple[np.ndarray, np.nd
     return X, (rng.permutation(y) if request.get("shuffled") else y)
 
 
+def blobs(request: dict[str, object]) -> tuple[np.ndarray, np.ndarray]:
+    """One normal cloud for each label; a share of the points gets a random label."""
+    rng = np.random.default_rng(0)
+    n, labels = request["n"], request["labels"]
+    means = 3 * rng.normal(size=(labels, request["d"]))
+    y = rng.integers(0, labels, n)
+    X = (means[y] + rng.normal(size=(n, request["d"]))).astype(np.float32)
+    wrong = rng.random(n) < request["mislabelled"]
+    y[wrong] = rng.integers(0, labels, wrong.sum())
+    return X, y
+
+
 def peak() -> float:
     status = Path("/proc/self/status").read_text()
     return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) / 1000
 
 
-def run(vectors: Path, **request: object) -> dict[str, object]:
+def run(vectors: Path, *, source: Path | None = None, **request: object) -> dict[str, object]:
+    """The result of a job in a new process; source: the folder of the package, by default the installed one."""
+    environment = os.environ | ({"PYTHONPATH": str(source), "OPENBLAS_NUM_THREADS": "1"} if source else {})
     command = [sys.executable, __file__, str(vectors), "--job", json.dumps(request)]
     timeout = SVC_TIMEOUT if request.get("svc") else None
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True, timeout=timeout).stdout)
+    return json.loads(
+        subprocess.run(command, check=True, capture_output=True, text=True, timeout=timeout, env=environment).stdout
+    )
 
 
 # ---- the tables ----
@@ -295,6 +335,29 @@ def growth(vectors: Path) -> None:
         )
     columns = ["points", "clusters", "undecided", "clustering", "distances", "memory (target: under 6,000)"]
     table("Growth: bert-tiny pos, a part of it or jittered by 5 % of the radius", columns, rows)
+
+
+def speed(vectors: Path, before: Path | None, cases: list[str]) -> None:
+    """CPU seconds of this version and of an earlier one, in turns, with one and with two threads; the same clusters."""
+    here = Path(__file__).parents[1] / "src"
+    rows: list[list[object]] = []
+    for name in cases:
+        times = 3 if SPEED[name].get("n", 0) <= 20_000 else 1
+        new, old, two = [], [], []
+        for _ in range(times):
+            new.append(run(vectors, source=here, threads=1, **SPEED[name]))
+            two.append(run(vectors, source=here, threads=2, **SPEED[name]))
+            if before:
+                old.append(run(vectors, source=before / "src", threads=1, **SPEED[name]))
+        after = min(result["cpu"] for result in new)
+        earlier = min((result["cpu"] for result in old), default=np.nan)
+        gain = min(result["seconds"] for result in new) / min(result["seconds"] for result in two)
+        same = len({result["digest"] for result in [*new, *two, *old]}) == 1
+        rows.append([name, new[0]["clusters"], new[0]["undecided"], earlier, after, earlier / after, gain])
+        rows[-1] += [old[0]["memory"] if old else "", new[0]["memory"], "yes" if same else "NO"]
+    columns = ["case", "clusters", "undecided", "CPU before", "CPU now", "ratio", "wall time, 1 / 2 threads"]
+    columns += ["memory before", "memory now", "same clusters"]
+    table("Speed of the merging, compared with an earlier version in the same run", columns, rows)
 
 
 def random_labels(vectors: Path) -> None:

@@ -56,7 +56,7 @@ def test_ziglang_is_the_last_resort(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_library_is_compiled_again_only_after_a_change(tmp_path: Path) -> None:
     source = tmp_path / "answer.c"
-    source.write_text("int answer(void) { return 42; }\n")
+    source.write_text('__attribute__((visibility("default"))) int answer(void) { return 42; }\n')
     library = compile_library(tmp_path)
     assert ctypes.CDLL(str(library)).answer() == 42
     assert sorted(tmp_path.iterdir()) == [source, library], "nothing else is left behind"

@@ -10,7 +10,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from sklearn.svm import SVC
 
-from closerlook.geometry import audit, cluster, separate
+from closerlook.geometry import audit, cluster, hulls, proofs, separate
+from closerlook.geometry.hulls import GAP, TAU
 from tests.geometry.plain import rms_radius
 from tests.geometry.test_blocked_merges import check_witnesses
 from tests.geometry.test_twin import rotation
@@ -61,6 +62,52 @@ def test_hulls_that_nearly_touch_get_the_right_verdict(make: Any, gap: float, d:
         assert result.lower <= gap + 1e-13
         assert result.upper >= gap - 1e-13
         assert result.verify(A, B)
+
+
+CLOSEST = [1, 2, 3, 4, 5, 6]
+"""Powers k: hulls at a distance of tau * (1 ± 10^-k)."""
+
+
+def check_near_tau(A: Points, B: Points, beyond: bool) -> None:
+    """The verdict is right and proved, and a distance has the promised gap."""
+    result = separate(A, B, scale=1.0)
+    assert result.verdict == ("separable" if beyond else "overlapping")
+    assert result.verify(A, B)
+    if beyond:
+        assert result.gap <= GAP * result.upper
+
+
+@pytest.mark.parametrize("beyond", [False, True])
+@pytest.mark.parametrize("power", CLOSEST)
+@pytest.mark.parametrize("d", [2, 8, 60, 128])
+@pytest.mark.parametrize("make", [slabs, balls])
+def test_hulls_within_a_millionth_of_tau_are_decided(make: Any, d: int, power: int, beyond: bool) -> None:
+    gap = TAU * (1 + (1 if beyond else -1) * 10.0**-power)
+    check_near_tau(*make(np.random.default_rng([d, power, beyond]), d, gap), beyond)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("beyond", [False, True])
+@pytest.mark.parametrize("power", CLOSEST)
+@pytest.mark.parametrize("d", [3, 5, 16, 32, 256, 384, 512, 768])
+@pytest.mark.parametrize("make", [slabs, balls])
+def test_hulls_within_a_millionth_of_tau_are_decided_in_many_dimensions(
+    make: Any, d: int, power: int, beyond: bool
+) -> None:
+    gap = TAU * (1 + (1 if beyond else -1) * 10.0**-power)
+    for seed in range(3):
+        check_near_tau(*make(np.random.default_rng([d, power, beyond, seed]), d, gap), beyond)
+
+
+def test_a_pair_that_float64_cannot_decide_is_decided_with_more_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    A, B = slabs(np.random.default_rng(5), 60, TAU * (1 + 1e-8))
+    assert separate(A, B, scale=1.0).verdict == "separable"
+
+    def margin_in_float64(*given: Any, exactly: bool) -> float:
+        return proofs.margin(*given, exactly=False)
+
+    monkeypatch.setattr(hulls, "margin", margin_in_float64)
+    assert separate(A, B, scale=1.0).verdict == "undecided"
 
 
 def corners(rng: Generator, d: int, gap: float) -> Pair:
@@ -170,7 +217,7 @@ def test_random_labels_are_never_undecided(n: int, d: int) -> None:
 
 
 @pytest.mark.parametrize("d", [2, 6, 30])
-@pytest.mark.parametrize("gap", [1e-8, 1e-7, 1e-5, 1e-4])
+@pytest.mark.parametrize("gap", [1e-8, 1e-7, 0.999e-6, 0.9999e-6, 1.0001e-6, 1.001e-6, 1e-5, 1e-4])
 def test_labels_that_nearly_touch_are_linear_exactly_beyond_tau(gap: float, d: int) -> None:
     rng = np.random.default_rng(d)
     X = rng.standard_normal((400, d))

@@ -339,7 +339,7 @@ class Hurried:
 
     def __getattr__(self, name: str) -> Any:
         if name == "greedy_run":
-            return lambda greedy, _: self.library.greedy_run(greedy, 0.0)
+            return lambda greedy, _, finished: self.library.greedy_run(greedy, 0.0, finished)
         return getattr(self.library, name)
 
 

@@ -1,12 +1,15 @@
 """How far labels are from linearly separable: the points on the wrong side of a soft margin."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from closerlook.geometry import overlap
-from closerlook.geometry.overlap import _soft_margin, overlaps
+from closerlook.geometry import overlap, point_to_hull, separate
+from closerlook.geometry.overlap import LabelHulls, _soft_margin, overlaps
+from tests.geometry.plain import rms_radius
 
 
 def mixed(n: int = 200, d: int = 4, shift: float = 1.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -52,3 +55,26 @@ def test_the_worst_pair_comes_first_and_threads_change_nothing() -> None:
     assert one == three
     assert len(one) >= 3
     assert [result.share for result in one] == sorted((result.share for result in one), reverse=True)
+
+
+@pytest.mark.parametrize(("sizes", "d"), [((60, 40, 30, 3, 2), 3), ((300, 200, 100, 90, 20, 5, 1), 20)])
+def test_labels_that_contain_the_mean_have_the_verdicts_of_single_pairs(sizes: tuple[int, ...], d: int) -> None:
+    rng = np.random.default_rng(d)
+    X, codes = rng.standard_normal((sum(sizes), d)), rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    groups = [np.flatnonzero(codes == code) for code in range(len(sizes))]
+    radius, hulls = rms_radius(X), LabelHulls(X, 1e-6, 1)
+    plain = [separate(X[a], X[b], scale=radius).is_separable for a, b in combinations(groups, 2)]
+    assert hulls.separable(codes).tolist() == plain
+    inside = [point_to_hull(X.mean(axis=0), X[group], scale=radius).verdict == "overlapping" for group in groups]
+    tried = [len(group) > overlap.CENTRAL * d for group in groups]
+    assert hulls._near_mean(groups).tolist() == [a and b for a, b in zip(inside, tried, strict=True)]
+    assert sum(hulls._near_mean(groups)) > 2
+
+
+def test_hulls_within_half_of_tau_of_the_mean_count_as_near_it_and_no_others() -> None:
+    X = np.array([[-1.0, 0.0], [1.0, 0.0], [0.0, -2.0], [0.0, 2.0]]).repeat(3, axis=0)
+    X = np.vstack([X, [[-1.0, 0.3], [1.0, 0.3], [-1.0, -0.3], [1.0, -0.3]] * 2])
+    groups = [np.arange(0, 6), np.arange(6, 12), np.flatnonzero(X[:, 1] == 0.3), np.flatnonzero(X[:, 1] == -0.3)]
+    radius = rms_radius(X)
+    for tau, near in ((0.5, [True, True, False, False]), (0.7, [True, True, True, True])):
+        assert LabelHulls(X, tau / radius, 1)._near_mean(groups).tolist() == near

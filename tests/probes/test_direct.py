@@ -5,8 +5,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+import torch
 from scipy.optimize import minimize
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -16,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from closerlook.errors import InputError
+from closerlook.geometry import cluster
 from closerlook.probes import DirectProbe
 
 ON_A_LINE = [[0.0], [1.0], [2.0], [3.0], [4.0]], ["a", "a", "b", "a", "a"]
@@ -252,3 +255,76 @@ def test_unfit_input_is_refused_as_scikit_learn_does(X: object, y: object, messa
 def test_labels_of_mixed_types_are_refused() -> None:
     with pytest.raises(ValueError, match="y mixes labels of different types: 'a' at row 0, 1 at row 1"):
         DirectProbe().fit([[0.0], [1.0], [2.0]], np.array(["a", 1, "a"], dtype=object))
+
+
+# Scores and other kinds of arrays
+
+
+def three_groups() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b", "c"], 30)
+    return rng.normal(size=(90, 4)) + 2.5 * np.eye(3, 4).repeat(30, axis=0), y
+
+
+def test_the_decision_function_is_minus_the_distance_to_the_nearest_hull_of_each_class() -> None:
+    X, y = three_groups()
+    probe = DirectProbe().fit(X[::2], y[::2])
+    scores, distances = probe.decision_function(X[1::2]), probe.transform(X[1::2])
+    for column, label in enumerate(probe.classes_):
+        expected = [-min(row[i] for i, own in enumerate(probe.cluster_labels_) if own == label) for row in distances]
+        assert scores[:, column].tolist() == expected
+    assert probe.classes_[scores.argmax(axis=1)].tolist() == probe.predict(X[1::2]).tolist()
+
+
+def test_with_two_classes_a_positive_decision_favours_the_second() -> None:
+    X, y = three_groups()
+    X, y = X[y != "c"], y[y != "c"]
+    probe = DirectProbe().fit(X[::2], y[::2])
+    scores = probe.decision_function(X[1::2])
+    assert scores.shape == (30,)
+    assert np.where(scores > 0, "b", "a").tolist() == probe.predict(X[1::2]).tolist()
+
+
+def test_the_probe_can_be_calibrated() -> None:
+    X, y = three_groups()
+    for chosen in (y != "", y != "c"):
+        calibrated = CalibratedClassifierCV(DirectProbe(), cv=3).fit(X[chosen], y[chosen])
+        probabilities = calibrated.predict_proba(X[chosen])
+        assert probabilities.sum(axis=1) == pytest.approx(1)
+        assert (calibrated.predict(X[chosen]) == y[chosen]).mean() > 0.8
+
+
+def test_tensors_of_any_precision_and_with_gradients_are_arrays() -> None:
+    X, y = three_groups()
+    codes = np.unique(y, return_inverse=True)[1]
+    tensor = torch.tensor(X).bfloat16()
+    plain = DirectProbe().fit(tensor.double().numpy(), codes)
+    for kind in (tensor, tensor.clone().requires_grad_(), tensor.T.contiguous().T, tensor.float().requires_grad_()):
+        probe = DirectProbe().fit(kind, torch.tensor(codes))
+        assert probe.clusters_.tolist() == plain.clusters_.tolist()
+        assert probe.predict(kind).tolist() == plain.predict(tensor.double().numpy()).tolist()
+        assert cluster(kind, codes).assignments.tolist() == plain.clusters_.tolist()
+
+
+def test_read_only_and_non_contiguous_arrays_are_taken_and_left_alone() -> None:
+    X, y = three_groups()
+    expected = DirectProbe().fit(X, y).clusters_.tolist()
+    wide = np.zeros((90, 8))
+    wide[:, ::2] = X
+    for array in (np.asfortranarray(X), wide[:, ::2], X[::-1][::-1], X.astype(">f8")):
+        before = array.copy()
+        array.flags.writeable = False
+        assert DirectProbe().fit(array, y).clusters_.tolist() == expected
+        assert cluster(array, y).assignments.tolist() == expected
+        assert (array == before).all()
+
+
+def test_numbers_whose_difference_overflows_are_refused() -> None:
+    X, y = three_groups()
+    X[3, 1], X[50, 1] = 1.2e308, -1e308
+    message = r"X holds numbers from -1e\+308 to 1.2e\+308 in column 1, whose difference overflows float64; expected"
+    with pytest.raises(InputError, match=message):
+        cluster(X, y)
+    with pytest.raises(ValueError, match=message):
+        DirectProbe().fit(X, y)
+    assert cluster(X / 2, y).n_labels == 3

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from closerlook.errors import InputError
 from closerlook.geometry import kernels
 from closerlook.geometry.arrange import Arrangement, arrange, same_rows
-from closerlook.geometry.frame import Floats, Frame, Integers, Label, as_labels, as_points
+from closerlook.geometry.frame import Floats, Frame, Integers, Label, as_labels, as_points, check_differences
 from closerlook.geometry.hulls import TAU, check_tau
 from closerlook.geometry.kernels import Progress
 
@@ -42,8 +42,8 @@ class BlockedMerge:
     first, second: the numbers of the two clusters. blocking: the number of the blocking cluster. rows, weights: a
     convex combination of points of the two clusters. blocking_rows, blocking_weights: a convex combination of points of
     the blocking cluster that is the same point, up to the tolerance. Together they prove the overlap.
-    decided: False if the solver stalled before it proved the union separable from the blocking cluster or overlapping
-    with it. The clusters were not merged then, and the rows and weights are empty.
+    decided: False if neither was proved: that the union is separable from the blocking cluster, or that it overlaps it.
+    The clusters were not merged then, and the rows and weights are empty.
     """
 
     first: int
@@ -71,7 +71,7 @@ class Clustering:
     `distance` is the distance between their means.
     whole: labels that were merged in one step, without entries in `merges`: apart from conflicting rows, their points
     are separable from all other labels.
-    n_undecided: the number of merges that were refused because the solver stalled before it found a proof.
+    n_undecided: the number of merges that were refused because the solver found no proof of either verdict.
     labels_overlap: whether the hulls of any two labels, each with all its points, overlap or could not be separated.
     tau: the tolerance; hulls closer than tau * radius count as overlapping.
     radius: the RMS radius, which is the root of the mean squared distance of the points from their mean.
@@ -217,6 +217,7 @@ def cluster(
     [2]
     """
     points = as_points(X)
+    check_differences(points)
     labels, codes = as_labels(y, len(points))
     check_tau(tau)
     threads = kernels.count_threads(threads)
@@ -318,11 +319,11 @@ def _directions(
     means = np.array([Z[a:b].mean(axis=0) for a, b in pairwise(starts)])
     within = scatter * (len(Z) / max(n, 1)) - (means.T * (np.diff(starts) / max(n, 1))) @ means
     ridge = 1e-3 * max(float(np.trace(within)) / d, 1e-12)
+    whitened = np.linalg.solve(within + ridge * np.eye(d), means.T).T  # one factorisation for all pairs of labels
     planes = []
     for label, others in enumerate(overlapping_labels):
         for other in (number for number in others if number > label):
-            difference = means[label] - means[other]
-            for normal in (np.linalg.solve(within + ridge * np.eye(d), difference), difference):
+            for normal in (whitened[label] - whitened[other], means[label] - means[other]):
                 length = float(np.linalg.norm(normal))
                 if np.isfinite(length) and length > 0:
                     planes.append((label, other, normal / length))

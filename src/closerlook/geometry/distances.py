@@ -341,7 +341,7 @@ def _hull_distances(
         progress=progress,
     )
     a, b = hulls.T
-    lower[a, b], upper[a, b] = np.maximum(bounds.lower - 2 * slack, 0.0), bounds.upper + 2 * slack
+    lower[a, b], upper[a, b] = np.maximum(bounds.lower, 0.0), bounds.upper
     return np.fmax(lower, lower.T), np.fmax(upper, upper.T)
 
 

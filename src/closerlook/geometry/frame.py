@@ -49,6 +49,19 @@ def as_points(X: ArrayLike, name: str = "X") -> Floats:
     return points
 
 
+def check_differences(points: Floats, name: str = "X") -> None:
+    """Raise InputError if the difference of two coordinates of the points (n, d) is not a finite float64."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    with np.errstate(over="ignore"):
+        columns = np.flatnonzero(~np.isfinite(high - low))
+    if len(columns):
+        column = int(columns[0])
+        raise InputError(
+            f"{name} holds numbers from {low[column]:g} to {high[column]:g} in column {column}, whose difference "
+            f"overflows float64; expected finite differences: divide {name} by a constant"
+        )
+
+
 def as_labels(y: ArrayLike, n: int) -> tuple[tuple[Label, ...], Integers]:
     """Return the distinct labels in sorted order, and (n,) the index of each point's label among them."""
     array = as_array(y, "y")
@@ -93,9 +106,20 @@ def at_least(name: str, value: int, least: int) -> None:
 def as_array(values: ArrayLike, name: str) -> NDArray[Any]:
     """Return the values as an array; InputError if the rows have different lengths."""
     try:
-        return np.asarray(values)
+        return np.asarray(detached(values))
     except ValueError:
         raise InputError(f"{name} has rows of different lengths; expected an array") from None
+
+
+def detached(values: Any) -> Any:
+    """A torch tensor as an array, without its gradient and from any device; other values unchanged.
+
+    Numbers of any precision become float64: numpy has no bfloat16. Torch need not be installed.
+    """
+    if not (hasattr(values, "detach") and hasattr(values, "is_floating_point")):
+        return values
+    tensor = values.detach().cpu()
+    return (tensor.double() if tensor.is_floating_point() else tensor).numpy()
 
 
 def _decoded(array: NDArray[np.bytes_]) -> NDArray[np.str_]:

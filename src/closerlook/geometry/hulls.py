@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from closerlook.errors import InputError
 from closerlook.geometry import kernels
-from closerlook.geometry.frame import ROWS, UNIT, Floats, Frame, Integers, as_array, as_points, longest
+from closerlook.geometry.frame import Floats, Frame, Integers, as_array, as_points, longest
+from closerlook.geometry.proofs import Weighted, margin, offset, reach
 
 Verdict = Literal["separable", "overlapping", "undecided"]
 
@@ -20,12 +21,6 @@ TAU = 1e-6
 GAP = 1e-6
 """Relative gap between the bounds of a distance."""
 
-_NAMES: dict[int, Verdict] = {
-    kernels.SEPARABLE: "separable",
-    kernels.OVERLAPPING: "overlapping",
-    kernels.UNDECIDED: "undecided",
-}
-
 
 @dataclass(frozen=True, eq=False)
 class Separation:
@@ -33,8 +28,8 @@ class Separation:
 
     separable: the distance between the hulls is above `tolerance`. The proof is the hyperplane x · normal = offset,
     with A above and B below it. overlapping: the distance is at most `tolerance`. The proof is a point of each hull, at
-    most `upper` apart: weights_a on rows_a of A and weights_b on rows_b of B, each summing to 1. undecided: the solver
-    stalled before it found either proof.
+    most `upper` apart: weights_a on rows_a of A and weights_b on rows_b of B, each summing to 1. undecided: the
+    distance is so close to `tolerance` that neither proof was found.
 
     lower and upper are bounds of the distance, rounding included, for every verdict.
     """
@@ -82,14 +77,22 @@ class Separation:
         points_a, points_b = as_points(A, "A"), as_points(B, "B")
         if points_a.shape[1] != len(self.normal) or points_b.shape[1] != len(self.normal):
             return False
-        lower = self.frame.below(margin(self.frame, points_a, points_b, self.normal))
-        upper = reach(self.frame, points_a, points_b, self)
-        holds = (self.lower == 0 or lower >= self.lower * (1 - 1e-12)) and upper <= self.upper * (1 + 1e-12)
+        holds = any(self._bounds_hold(points_a, points_b, exactly=exactly) for exactly in (False, True))
         if self.verdict == "separable":
             return holds and self.lower > self.tolerance
         if self.verdict == "overlapping":
             return holds and self.upper <= self.tolerance
         return holds
+
+    def _bounds_hold(self, points_a: Floats, points_b: Floats, *, exactly: bool) -> bool:
+        """Whether the points prove both bounds."""
+        lower = self.frame.below(margin(self.frame, points_a, points_b, self.normal, exactly=exactly))
+        upper = reach(self.frame, *self._sides(points_a, points_b), exactly=exactly)
+        return (self.lower == 0 or lower >= self.lower * (1 - 1e-12)) and upper <= self.upper * (1 + 1e-12)
+
+    def _sides(self, points_a: Floats, points_b: Floats) -> tuple[Weighted, Weighted]:
+        """The points of each hull, with the rows and weights of the proof."""
+        return (points_a, self.rows_a, self.weights_a), (points_b, self.rows_b, self.weights_b)
 
 
 def separate(
@@ -139,6 +142,7 @@ def separate(
         groups=groups,
         frame=frame,
         tolerance=float(frame.outside(tolerance)),
+        gap=gap,
     )
 
 
@@ -175,10 +179,12 @@ def certified(
     groups: tuple[Integers, Integers],
     frame: Frame,
     tolerance: float,
+    gap: float | None = None,
 ) -> Separation:
     """The separation that the solver claims for one pair, with bounds recomputed from the points.
 
-    The verdict becomes 'undecided' if the proof does not hold once rounding is taken into account.
+    The sums are computed in float64 with a bound on their rounding errors. If that bound is too wide for a verdict, or
+    for the gap, they are computed exactly. The verdict is 'undecided' if the proof does not hold even then.
     """
     place, weight, side, normal = verdicts.certificate(at)
     sides = []
@@ -188,83 +194,26 @@ def certified(
         sides.append((rows[order], weight[side == sign][order]))
     if not len(place):  # decided along the line of the means, without active points: any point of a hull is valid
         sides = [(np.zeros(1, np.int64), np.ones(1))] * 2
-    lower = frame.below(margin(frame, points_a, points_b, normal))
-    draft = Separation(
-        _NAMES[int(verdicts.verdict[at])],
+    for exactly in (False, True):
+        lower = frame.below(margin(frame, points_a, points_b, normal, exactly=exactly))
+        upper = reach(frame, (points_a, *sides[0]), (points_b, *sides[1]), exactly=exactly)
+        verdict: Verdict = "undecided"
+        if lower > tolerance:
+            verdict = "separable"
+        elif upper <= tolerance:
+            verdict = "overlapping"
+        is_wide = verdict == "separable" and gap is not None and upper - lower > gap * upper
+        if verdict != "undecided" and not is_wide:
+            break
+    return Separation(
+        verdict,
         max(lower, 0.0),
-        np.inf,
+        upper,
         tolerance,
         normal,
-        _offset(frame, points_a, points_b, normal),
+        offset(frame, points_a, points_b, normal),
         *sides[0],
         *sides[1],
         int(verdicts.steps[at]),
         frame,
     )
-    upper = reach(frame, points_a, points_b, draft)
-    verdict: Verdict = "undecided"
-    if lower > tolerance:
-        verdict = "separable"
-    elif upper <= tolerance:
-        verdict = "overlapping"
-    return Separation(
-        verdict, draft.lower, upper, tolerance, normal, draft.offset, *sides[0], *sides[1], draft.steps, frame
-    )
-
-
-# ---- the checks: plain numpy with error bounds ----
-
-
-def _extent(frame: Frame, points: Floats, normal: Floats) -> tuple[float, float]:
-    """The smallest and the largest projection of the points on a vector, in the frame, rounded outwards.
-
-    A sum of d products differs from the exact sum by at most d * UNIT / (1 - d * UNIT) of the sum of their absolute
-    values, in any order. Subtracting the centre adds one rounding to each coordinate. The bound itself is computed in
-    the same way.
-    """
-    d = len(normal)
-    share = (d + 4) * UNIT / (1 - (d + 4) * UNIT)
-    least, largest = np.inf, -np.inf
-    for at in range(0, len(points), ROWS):
-        placed = frame.place(points[at : at + ROWS])
-        values = placed @ normal
-        error = np.abs(placed) @ np.abs(normal) * share * (1 + 2 * share) + 1e-300
-        least = min(least, float((values - error).min()))
-        largest = max(largest, float((values + error).max()))
-    return least, largest
-
-
-def margin(frame: Frame, points_a: Floats, points_b: Floats, normal: Floats) -> float:
-    """A lower bound of the distance between two hulls, in the frame: the gap between projections on a vector."""
-    d = len(normal)
-    largest = float(np.abs(normal).max())
-    if not (np.isfinite(largest) and largest > 0):
-        return -np.inf
-    normal = np.ldexp(normal, -int(np.frexp(largest)[1]))  # exact, and its square does not underflow
-    length = float(np.sqrt(normal @ normal)) * (1 + 2 * (d + 4) * UNIT)
-    gap = (_extent(frame, points_a, normal)[0] - _extent(frame, points_b, normal)[1]) / length
-    return gap * (1 - 4 * UNIT) if gap > 0 else gap * (1 + 4 * UNIT)
-
-
-def _offset(frame: Frame, points_a: Floats, points_b: Floats, normal: Floats) -> float:
-    """The midpoint of the two projections, in the unit of the input."""
-    middle = (_extent(frame, points_a, normal)[0] + _extent(frame, points_b, normal)[1]) / 2
-    return float(frame.outside(middle + frame.centre @ normal))
-
-
-def reach(frame: Frame, points_a: Floats, points_b: Floats, claim: Separation) -> float:
-    """An upper bound of the distance between two hulls: that of the weighted points; infinite for bad weights."""
-    sides = ((points_a, claim.rows_a, claim.weights_a), (points_b, claim.rows_b, claim.weights_b))
-    difference, error = np.zeros(len(claim.normal)), 0.0
-    for sign, (points, rows, weights) in zip((1.0, -1.0), sides, strict=True):
-        if len(rows) == 0 or rows.min() < 0 or rows.max() >= len(points) or not (weights >= 0).all():
-            return np.inf
-        placed = frame.place(points[rows])
-        share = (len(rows) + 4) * UNIT
-        difference += sign * (weights @ placed)
-        error += 2 * share * float(np.linalg.norm(weights @ np.abs(placed)))
-        missing = abs(float(weights.sum()) - 1) + share  # weights that sum to 1 exactly are this close
-        error += missing * longest(placed) * 2
-    d = len(difference)
-    distance = (float(np.linalg.norm(difference)) * (1 + 2 * (d + 4) * UNIT) + error) * (1 + 4 * UNIT)
-    return frame.above(distance) if distance > 0 else 0.0

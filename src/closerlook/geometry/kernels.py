@@ -6,91 +6,29 @@ import ctypes
 import os
 import time
 from collections.abc import Callable, Sequence
-from ctypes import POINTER, c_double, c_float, c_int, c_int8, c_int64, c_void_p
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from closerlook.errors import InputError, WorkError
+from closerlook.errors import InputError
+from closerlook.geometry.binding import LIBRARY, Engine, header, load
 from closerlook.geometry.frame import Floats, Integers, longest
 
 Signs = NDArray[np.int8]
 Singles = NDArray[np.float32]
 Progress = Callable[[int, int], None]
 
-UNDECIDED, SEPARABLE, OVERLAPPING = 0, 1, 2
-LEADS = 32
-LIBRARY = Path(__file__).parent / "native" / "kernels.so"
-
-_COUNTS = [
-    "merges",
-    "refusals",
-    "undecided",
-    "foes",
-    "by_plane",
-    "by_sphere",
-    "by_memory",
-    "by_means",
-    "solved",
-    "steps",
-]
-_COUNTS += ["weights"]
-
-
-class _Counts(ctypes.Structure):
-    _fields_ = [(name, c_int64) for name in _COUNTS]
-
-
-_C_TYPES: dict[str, Any] = {"f8": c_double, "f4": c_float, "i8": c_int64, "i1": c_int8}
-_KINDS = {"n": c_int64, "t": c_int, "x": c_double, "p": c_void_p}
-_KINDS |= {
-    "N": POINTER(c_int64),
-    "X": POINTER(c_double),
-    "S": POINTER(c_int8),
-    "F": POINTER(c_float),
-}  # capitals: arrays
-_SIGNATURES: dict[str, tuple[type | None, str]] = {
-    "solve_pairs": (None, "XFxnNnNNnxxxntSXXNXNNXS"),
-    "nearest": (None, "XnXXXnnxtXX"),
-    "nearest_in_strip": (None, "XnnXFnnnxNX"),
-    "count_levels": (None, "XnnxNN"),
-    "rank_products": (c_double, "XXnnxxNNXX"),
-    "greedy_new": (c_void_p, "XnnnnNNXXNNNNxxxt"),
-    "greedy_free": (None, "p"),
-    "greedy_add_plane": (None, "pnnX"),
-    "greedy_run": (c_int, "px"),
-    "greedy_counts": (_Counts, "p"),
-    "greedy_owners": (None, "pN"),
-    "greedy_merges": (None, "pNNX"),
-    "greedy_refusals": (None, "pNNNN"),
-    "greedy_weights": (None, "pNXS"),
-}
+_NUMBERS = header().constants
+UNDECIDED, SEPARABLE, OVERLAPPING = (_NUMBERS[name] for name in ("UNDECIDED", "SEPARABLE", "OVERLAPPING"))
+LEADS = _NUMBERS["LEADS"]
 
 
 @cache
-def library() -> ctypes.CDLL:
+def library() -> Engine:
     """The compiled library; WorkError if the installation has none."""
-    try:
-        loaded = ctypes.CDLL(str(LIBRARY))
-    except OSError as error:
-        raise WorkError(
-            f"the compiled part of closerlook cannot be loaded ({error}); install the package again, with a C compiler "
-            "on the machine"
-        ) from None
-    for name, (result, arguments) in _SIGNATURES.items():
-        function = getattr(loaded, name)
-        function.restype, function.argtypes = result, [_KINDS[letter] for letter in arguments]
-    return loaded
-
-
-def _pointer(array: NDArray[Any] | None) -> object:
-    if array is None:
-        return None
-    return array.ctypes.data_as(POINTER(_C_TYPES[array.dtype.str[1:]]))
+    return load(LIBRARY)
 
 
 def count_threads(threads: int | None) -> int:
@@ -106,8 +44,8 @@ def count_threads(threads: int | None) -> int:
 class Verdicts:
     """Verdicts on m pairs of hulls; certificates only if requested.
 
-    verdict: (m,). lower, upper: (m,) bounds of the distances in the frame, not yet corrected for rounding. normal: (m,
-    d) unit vectors from the second hull to the first. place, weight and side: (m, d + 4), of which the first active[i]
+    verdict: (m,). lower, upper: (m,) bounds of the distances in the frame, rounding included. normal: (m, d)
+    unit vectors from the second hull to the first. place, weight and side: (m, d + 4), of which the first active[i]
     entries are used: rows of Z, weights that sum to 1 on each side, and +1 for the first hull or -1 for the second.
     """
 
@@ -170,9 +108,9 @@ def solve_pairs(
         start, rows = time.monotonic(), slice(at, at + block)
         parts = [None if array is None else array[rows] for array in vars(answers).values()]
         library().solve_pairs(
-            _pointer(Z), _pointer(single), longest_row, d,
-            _pointer(starts), len(groups), _pointer(places), _pointer(pairs[rows]), len(pairs[rows]),
-            tau, slack, gap, max_steps(d), threads, *map(_pointer, parts),
+            Z, single, longest_row, d,
+            starts, len(groups), places, pairs[rows], len(pairs[rows]),
+            tau, slack, gap, max_steps(d), threads, *parts,
         )  # fmt: skip
         at += block
         if time.monotonic() - start < 0.2:  # keep calls short, so that Ctrl-C and progress get through
@@ -194,8 +132,8 @@ def nearest(
     m, n = S.shape
     lower, upper = np.zeros(m), np.full(m, np.inf)
     library().nearest(
-        _pointer(K), n, _pointer(S), _pointer(square), _pointer(cutoff), m, d, gap, threads,
-        _pointer(lower), _pointer(upper),
+        K, n, S, square, cutoff, m, d, gap, threads,
+        lower, upper,
     )  # fmt: skip
     return lower, upper
 
@@ -211,16 +149,16 @@ def nearest_in_strip(
     b, n = about.shape
     rows, squared = np.zeros((b, k), np.int64), np.zeros((b, k))
     library().nearest_in_strip(
-        _pointer(X), n, X.shape[1], _pointer(lengths), _pointer(about), first, b, k, unit, _pointer(rows),
-        _pointer(squared),
+        X, n, X.shape[1], lengths, about, first, b, k, unit, rows,
+        squared,
     )  # fmt: skip
     return rows, squared
 
 
-LEVELS = 24 << 14
-"""Number of distance levels: 2^14 in each of 24 octaves, as in `native/pairs.c`."""
+LEVELS = _NUMBERS["OCTAVES"] << _NUMBERS["FINE"]
+"""Number of distance levels: 2^FINE in each octave."""
 
-FINER = 1 << 12
+FINER = 1 << _NUMBERS["FINER"]
 """Levels that a crowded level is divided into."""
 
 CROWDED = 1 / 1024
@@ -256,9 +194,7 @@ class Levels:
     def count(self, distances: Floats) -> Integers:
         """The number of distances at each level. distances: (b, c), of b rows to themselves and all later rows."""
         counts = np.zeros(LEVELS + FINER * len(self.divided()), np.int64)
-        library().count_levels(
-            _pointer(distances), *distances.shape, self.scale, _pointer(self.places), _pointer(counts)
-        )
+        library().count_levels(distances, *distances.shape, self.scale, self.places, counts)
         return counts
 
     def ranks(self, counts: Integers) -> Floats:
@@ -275,12 +211,12 @@ class Levels:
 def rank_products(distances: Sequence[Floats], levels: Sequence[Levels], ranks: Sequence[Floats]) -> float:
     """The sum over all pairs of rows of the product of their ranks in two spaces. ranks: by level."""
     (a, b), (rank_a, rank_b), (level_a, level_b) = distances, ranks, levels
-    return float(
-        library().rank_products(
-            _pointer(a), _pointer(b), *a.shape, level_a.scale, level_b.scale, _pointer(level_a.places),
-            _pointer(level_b.places), _pointer(rank_a), _pointer(rank_b),
-        )
+    total = np.zeros(1)
+    library().rank_products(
+        a, b, *a.shape, level_a.scale, level_b.scale, level_a.places,
+        level_b.places, rank_a, rank_b, total,
     )  # fmt: skip
+    return float(total[0])
 
 
 @dataclass(frozen=True)
@@ -326,21 +262,23 @@ def merge_greedily(
     threads: int,
     progress: Progress | None = None,
 ) -> Merging:
-    """Run DirectProbe's greedy merging; native/greedy.h describes the arguments."""
+    """Run DirectProbe's greedy merging; native/engine.h describes the arguments."""
     native, d = library(), Z.shape[1]
     basis = np.vstack([basis, np.zeros((max(0, LEADS - 1 - len(basis)), d))])[: LEADS - 1].copy()
     foe_starts, foe_list = _ragged(foes)
     block_starts, block_list = _ragged(blocks)
-    greedy = native.greedy_new(
-        _pointer(Z), n, len(Z) - n, d, len(starts) - 1, _pointer(starts), _pointer(order), _pointer(mass),
-        _pointer(basis), _pointer(foe_starts), _pointer(foe_list), _pointer(block_starts), _pointer(block_list),
-        tau, slack, tie, threads,
+    greedy, finished = ctypes.c_void_p(), np.zeros(1, np.intc)
+    native.greedy_new(
+        Z, n, len(Z) - n, d, len(starts) - 1, starts, order, mass,
+        basis, foe_starts, foe_list, block_starts, block_list,
+        tau, slack, tie, threads, ctypes.byref(greedy),
     )  # fmt: skip
     try:
         for label, foe, normal in planes:
-            native.greedy_add_plane(greedy, label, foe, _pointer(np.ascontiguousarray(normal)))
-        while not native.greedy_run(greedy, 0.2):
-            if progress:
+            native.greedy_add_plane(greedy, label, foe, np.ascontiguousarray(normal))
+        while not finished[0]:
+            native.greedy_run(greedy, 0.2, finished)
+            if progress and not finished[0]:
                 progress(native.greedy_counts(greedy).merges, n)
         return _merging(native, greedy, n)
     finally:
@@ -353,17 +291,17 @@ def _ragged(lists: Sequence[Sequence[int]]) -> tuple[Integers, Integers]:
     return starts, np.array([value for row in lists for value in row] + [0], dtype=np.int64)
 
 
-def _merging(native: ctypes.CDLL, greedy: int, n: int) -> Merging:
+def _merging(native: Engine, greedy: ctypes.c_void_p, n: int) -> Merging:
     counted = native.greedy_counts(greedy)
-    effort = {name: int(getattr(counted, name)) for name in _COUNTS}
+    effort = {name: int(getattr(counted, name)) for name, _ in counted._fields_}
     merges, refusals, weights = effort["merges"], effort["refusals"], effort["weights"]
     owner = np.zeros(n, np.int64)
     first, second, distance = np.zeros(merges, np.int64), np.zeros(merges, np.int64), np.zeros(merges)
     a, b, blocking = (np.zeros(refusals, np.int64) for _ in range(3))
     begin = np.zeros(refusals + 1, np.int64)
     place, weight, side = np.zeros(weights, np.int64), np.zeros(weights), np.zeros(weights, np.int8)
-    native.greedy_owners(greedy, _pointer(owner))
-    native.greedy_merges(greedy, _pointer(first), _pointer(second), _pointer(distance))
-    native.greedy_refusals(greedy, _pointer(a), _pointer(b), _pointer(blocking), _pointer(begin))
-    native.greedy_weights(greedy, _pointer(place), _pointer(weight), _pointer(side))
+    native.greedy_owners(greedy, owner)
+    native.greedy_merges(greedy, first, second, distance)
+    native.greedy_refusals(greedy, a, b, blocking, begin)
+    native.greedy_weights(greedy, place, weight, side)
     return Merging(owner, first, second, distance, a, b, blocking, begin, place, weight, side, effort)

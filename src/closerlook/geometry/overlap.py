@@ -18,6 +18,9 @@ from closerlook.geometry.shape import in_order, in_range
 RIDGE = 0.05
 """Ridge penalty of the soft margin: C = 10 in the usual notation."""
 
+CENTRAL = 1.5
+"""Labels with more points than this many times d may contain the mean of all points, if labels are random."""
+
 STEPS = 50
 HALVINGS = tuple(0.5**k for k in range(20))
 
@@ -89,16 +92,37 @@ class LabelHulls:
 
     def __init__(self, points: Floats, tau: float, threads: int | None) -> None:
         frame = Frame.of(points)
-        self.Z, self.threads = frame.place(points), kernels.count_threads(threads)
+        self.Z = np.vstack([frame.place(points), np.zeros(points.shape[1])])  # the last row is the mean of all points
+        self.threads = kernels.count_threads(threads)
         self.tolerance, self.slack = tau * frame.radius, Frame.slack(longest(self.Z), points.shape[1])
 
     def separable(self, codes: Integers) -> NDArray[np.bool_]:
         """For each pair of labels, in the order of `combinations`, whether their hulls are separable."""
         groups = [np.flatnonzero(codes == code) for code in range(int(codes.max()) + 1)]
         pairs = np.array(list(combinations(range(len(groups)), 2)))
-        result = kernels.solve_pairs(self.Z, groups, pairs, tau=self.tolerance, slack=self.slack, threads=self.threads)
-        separable: NDArray[np.bool_] = result.verdict == kernels.SEPARABLE
+        central = self._near_mean(groups)
+        unknown = ~(central[pairs].all(axis=1))
+        separable = np.zeros(len(pairs), bool)
+        separable[unknown] = self._solve(groups, pairs[unknown], self.tolerance) == kernels.SEPARABLE
         return separable
+
+    def _near_mean(self, groups: list[Integers]) -> NDArray[np.bool_]:
+        """For each label, whether its hull is proved to come within half of tau of the mean of all points.
+
+        Two such hulls are within tau of each other, so they overlap. Large labels with random labels all contain the
+        mean: one proof for each label then replaces one for each pair. Labels with few points are not tried.
+        """
+        near = np.zeros(len(groups), bool)
+        large = np.flatnonzero([len(group) > CENTRAL * self.Z.shape[1] for group in groups])
+        if len(large) > 2:
+            pairs = np.column_stack([large, np.full(len(large), len(groups))])
+            mean = np.array([len(self.Z) - 1])
+            near[large] = self._solve([*groups, mean], pairs, self.tolerance / 2) == kernels.OVERLAPPING
+        return near
+
+    def _solve(self, groups: list[Integers], pairs: Integers, tau: float) -> kernels.Signs:
+        """The verdicts on pairs of groups of rows."""
+        return kernels.solve_pairs(self.Z, groups, pairs, tau=tau, slack=self.slack, threads=self.threads).verdict
 
 
 def _soft_margin(points: Floats, positive: NDArray[np.bool_]) -> tuple[int, float]:

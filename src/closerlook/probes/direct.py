@@ -17,7 +17,7 @@ from closerlook import geometry
 from closerlook.errors import InputError
 from closerlook.geometry import BlockedMerge, LabelDistances
 from closerlook.geometry.distances import Statistic
-from closerlook.geometry.frame import Floats, as_labels
+from closerlook.geometry.frame import Floats, as_labels, detached
 
 
 class UnfitInputError(InputError, ValueError):
@@ -60,7 +60,14 @@ class DirectProbe(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerM
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Cluster X: (n, d) with labels y: (n,)."""
-        points, labels = validate_data(self, X, y, dtype=np.float64, order="C", copy=True)  # X may change later
+        points, labels = validate_data(
+            self,
+            detached(X),
+            detached(y),
+            dtype=np.float64,
+            order="C",
+            copy=True,  # X may change later
+        )
         self._check_parameters()
         with value_errors():
             if labels.dtype.kind == "O":
@@ -95,6 +102,16 @@ class DirectProbe(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerM
         with value_errors():
             return geometry.hull_distances(self._points, self.clustering_.members(), queries, threads=self._threads())
 
+    def decision_function(self, X: ArrayLike) -> Floats:
+        """(m, number of classes) minus the distance from each row of X: (m, d) to the nearest hull of each class.
+
+        With two classes, (m,): the distance to the first class minus the distance to the second, as scikit-learn
+        expects; positive numbers favour the second. `predict` agrees, except for rows at equal distances.
+        """
+        distances, codes = self.transform(X), self.clustering_.cluster_codes
+        by_class = np.stack([distances[:, codes == code].min(axis=1) for code in range(len(self.classes_))], axis=1)
+        return by_class[:, 0] - by_class[:, 1] if len(self.classes_) == 2 else -by_class
+
     @property
     def distances_(self) -> LabelDistances:
         """The label distances, computed on first access, which can take longer than fitting."""
@@ -114,7 +131,7 @@ class DirectProbe(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerM
 
     def _queries(self, X: ArrayLike) -> Floats:
         check_is_fitted(self)
-        checked: Floats = validate_data(self, X, dtype=np.float64, order="C", reset=False)
+        checked: Floats = validate_data(self, detached(X), dtype=np.float64, order="C", reset=False)
         return checked
 
     def _check_parameters(self) -> None:

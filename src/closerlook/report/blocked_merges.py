@@ -26,7 +26,7 @@ class Point(TypedDict):
 class BlockedMerge(TypedDict):
     """Two clusters of a label (with these sizes) that a cluster of another label blocks.
 
-    decided: whether the overlap was proved; otherwise the solver stalled.
+    decided: whether the overlap was proved; otherwise the distance is too close to tau.
     """
 
     label: str

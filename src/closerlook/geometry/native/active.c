@@ -9,6 +9,7 @@
 
 #include "factor.h"
 #include "linear.h"
+#include "sizes.h"
 
 static const double DELICATE = 1e-6; /* |w|^2, in units of the points' own size, below which rounding matters */
 
@@ -21,7 +22,7 @@ typedef struct {
     int64_t share;
 } Pass;
 
-static int shares(const Solver *s) { return s->crew && s->k * s->d > 1 << 15 ? crew_size(s->crew) : 1; }
+static int shares(const Solver *s) { return s->crew && s->k * s->d > SIZE(1 << 15, 0) ? crew_size(s->crew) : 1; }
 
 static void project_share(void *context, int64_t task, int worker)
 {
@@ -123,8 +124,7 @@ static void leave(Solver *s, int64_t j)
 
 /* ---- one step ---- */
 
-/* multipliers (la, lb) with M (la, lb) = (ra, rb), M the Gram matrix of ya and yb */
-static void multipliers(const Solver *s, double ra, double rb, double *la, double *lb)
+void active_multipliers(const Solver *s, double ra, double rb, double *la, double *lb)
 {
     double aa = dot(s->ya, s->ya, s->k), bb = dot(s->yb, s->yb, s->k), ab = dot(s->ya, s->yb, s->k);
     double det = aa * bb - ab * ab;
@@ -132,13 +132,17 @@ static void multipliers(const Solver *s, double ra, double rb, double *la, doubl
     *lb = (rb * aa - ra * ab) / det;
 }
 
-/* x: the weights that minimise |w| on the affine hulls of the two active sets */
-static void least(Solver *s)
+/*
+ * x: the weights that minimise |w| on the affine hulls of the two active sets; returns |w|^2, which is less exact than that of
+ * w itself: x' G x = la + lb is |w|^2 plus the lifts of both sides.
+ */
+static double least(Solver *s)
 {
     double la, lb;
-    multipliers(s, 1, 1, &la, &lb);
+    active_multipliers(s, 1, 1, &la, &lb);
     for (int64_t i = 0; i < s->k; i++) s->x[i] = la * s->ya[i] + lb * s->yb[i];
     factor_backward(s->R, s->cap, s->k, s->x);
+    return la + lb - 2 * s->lift;
 }
 
 double active_combine(Solver *s, const double *weight)
@@ -168,7 +172,7 @@ static double refine(Solver *s, double *x, double square, double tolerance)
         last = worst;
         factor_forward(s->R, s->cap, k, s->z);
         double la, lb;
-        multipliers(s, -dot(s->ya, s->z, k), -dot(s->yb, s->z, k), &la, &lb);
+        active_multipliers(s, -dot(s->ya, s->z, k), -dot(s->yb, s->z, k), &la, &lb);
         for (int64_t i = 0; i < k; i++) s->z[i] += la * s->ya[i] + lb * s->yb[i];
         factor_backward(s->R, s->cap, k, s->z);
         for (int64_t i = 0; i < k; i++) x[i] += s->z[i];
@@ -177,27 +181,34 @@ static double refine(Solver *s, double *x, double square, double tolerance)
     return square;
 }
 
+/* Move towards x until a weight becomes 0, and drop its point; returns 0 and does nothing if all of x is positive. */
+static int cut(Solver *s)
+{
+    double step = 1;
+    int64_t first = -1;
+    for (int64_t i = 0; i < s->k; i++)
+        if (s->x[i] <= 0) {
+            double reach = s->weight[i] / (s->weight[i] - s->x[i]);
+            if (!(reach >= 0)) reach = 0;
+            if (first < 0 || reach < step) step = reach, first = i;
+        }
+    if (first < 0) return 0;
+    for (int64_t i = 0; i < s->k; i++) s->weight[i] += step * (s->x[i] - s->weight[i]);
+    s->weight[first] = 0;
+    for (int64_t i = s->k - 1; i >= 0; i--)
+        if (s->weight[i] <= 0 && s->x[i] <= 0) leave(s, i);
+    return 1;
+}
+
 double active_descend(Solver *s, double tolerance)
 {
     for (;;) {
-        least(s);
-        double square = active_combine(s, s->x);
-        square = refine(s, s->x, square, tolerance);
-        double step = 1;
-        int64_t first = -1;
-        for (int64_t i = 0; i < s->k; i++)
-            if (s->x[i] <= 0) {
-                double reach = s->weight[i] / (s->weight[i] - s->x[i]);
-                if (!(reach >= 0)) reach = 0;
-                if (first < 0 || reach < step) step = reach, first = i;
-            }
-        if (first < 0) {
-            memcpy(s->weight, s->x, sizeof(double) * s->k);
-            return square;
-        }
-        for (int64_t i = 0; i < s->k; i++) s->weight[i] += step * (s->x[i] - s->weight[i]);
-        s->weight[first] = 0;
-        for (int64_t i = s->k - 1; i >= 0; i--)
-            if (s->weight[i] <= 0 && s->x[i] <= 0) leave(s, i);
+        double about = least(s);
+        if (!s->precise && about > 2 * DELICATE * s->lift && cut(s)) continue; /* x needs no refinement, and so no w */
+        double square = s->precise ? active_refine_precisely(s, tolerance)
+                                   : refine(s, s->x, active_combine(s, s->x), tolerance);
+        if (cut(s)) continue;
+        memcpy(s->weight, s->x, sizeof(double) * s->k);
+        return square;
     }
 }

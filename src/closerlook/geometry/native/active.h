@@ -13,6 +13,18 @@ double active_descend(Solver *s, double tolerance);
 /* Set w from the given weights; returns |w|^2. */
 double active_combine(Solver *s, const double *weight);
 
+/* Compute the factor anew from the active points, which loses the rounding errors of its updates. */
+void active_rebuild(Solver *s);
+
+/* The multipliers (la, lb) with M (la, lb) = (ra, rb), M the Gram matrix of ya and yb. */
+void active_multipliers(const Solver *s, double ra, double rb, double *la, double *lb);
+
+/*
+ * Correct the weights x in double-double arithmetic until the projections of each side agree to `tolerance` of |w|^2, and
+ * set w; returns |w|^2.
+ */
+double active_refine_precisely(Solver *s, double tolerance);
+
 /* Write a point's signed row, relative to the origin. */
 void active_row(const Solver *s, double *row, int64_t place, signed char side);
 

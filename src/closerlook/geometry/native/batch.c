@@ -1,7 +1,7 @@
 /* Many pairs of hulls on several threads; called from Python. */
-#include <stdlib.h>
 #include <string.h>
 
+#include "engine.h"
 #include "hull.h"
 #include "linear.h"
 #include "parallel.h"
@@ -10,6 +10,10 @@ typedef struct {
     const double *X;
     int64_t d;
     const int64_t *group_start, *places, *pairs;
+    int64_t groups, n_pairs;
+    int threads;
+    const float *single;
+    double longest;
     Wanted wanted;
     Solver **solver;
     signed char *verdict;
@@ -49,34 +53,37 @@ static void find_mean(void *context, int64_t task, int worker)
     for (int64_t i = 0; i < n; i++) add_scaled(mean, 1.0 / (double)n, b->X + b->places[from + i] * b->d, b->d);
 }
 
-/* Decide pairs of groups of rows of X. Certificates (normal, active points and weights) are written unless NULL. */
-void solve_pairs(const double *X, const float *single, double longest, int64_t d, const int64_t *group_start,
-                 int64_t groups, const int64_t *places, const int64_t *pairs, int64_t n_pairs, double tau, double slack,
-                 double gap, int64_t max_steps, int threads,
-                 signed char *verdict, double *lower, double *upper, int64_t *steps, double *normal, int64_t *active,
-                 int64_t *place, double *weight, signed char *side)
+static void solve_all(void *arguments)
 {
-    Crew *crew = crew_new(threads);
-    threads = crew_size(crew);
-    Batch b = {X, d, group_start, places, pairs, {tau, slack, gap, max_steps}, NULL, verdict, lower, upper, normal, weight,
-               NULL, malloc(sizeof(int64_t) * (groups + 1)), steps, active, place, side};
+    Batch *b = arguments;
+    Crew *crew = crew_new(b->threads);
     int64_t means = 0, most = 0;
-    for (int64_t i = 0; i < groups; i++) {
-        b.mean_at[i] = means;
-        means += group_start[i + 1] - group_start[i] > 1;
+    b->mean_at = allocate(b->groups + 1, sizeof(int64_t));
+    for (int64_t i = 0; i < b->groups; i++) {
+        b->mean_at[i] = means;
+        means += b->group_start[i + 1] - b->group_start[i] > 1;
     }
-    b.mean = calloc((size_t)(means * d) + 1, sizeof(double));
-    for (int64_t i = 0; i < n_pairs; i++) {
-        int64_t one = pairs[2 * i], other = pairs[2 * i + 1];
-        int64_t both = group_start[one + 1] - group_start[one] + group_start[other + 1] - group_start[other];
+    b->mean = allocate_zeros(means * b->d + 1, sizeof(double));
+    for (int64_t i = 0; i < b->n_pairs; i++) {
+        int64_t one = b->pairs[2 * i], other = b->pairs[2 * i + 1];
+        int64_t both = b->group_start[one + 1] - b->group_start[one] + b->group_start[other + 1] - b->group_start[other];
         if (both > most) most = both;
     }
-    b.solver = malloc(sizeof(Solver *) * threads);
-    for (int i = 0; i < threads; i++) b.solver[i] = solver_new(X, single, longest, d, most);
-    crew_run(crew, find_mean, &b, groups);
-    if (n_pairs == 1) solver_share(b.solver[0], crew);
-    crew_run(crew, solve_pair, &b, n_pairs);
-    for (int i = 0; i < threads; i++) solver_free(b.solver[i]);
-    free(b.solver), free(b.mean), free(b.mean_at);
-    crew_free(crew);
+    b->solver = allocate(crew_size(crew), sizeof(Solver *));
+    for (int i = 0; i < crew_size(crew); i++) b->solver[i] = solver_new(b->X, b->single, b->longest, b->d, most);
+    crew_run(crew, find_mean, b, b->groups);
+    if (b->n_pairs == 1) solver_share(b->solver[0], crew);
+    crew_run(crew, solve_pair, b, b->n_pairs);
+}
+
+Status solve_pairs(const double *X, const float *single, double longest, int64_t d, const int64_t *group_start, int64_t groups,
+                   const int64_t *places, const int64_t *pairs, int64_t n_pairs, double tau, double slack, double gap,
+                   int64_t max_steps, int threads, signed char *verdict, double *lower, double *upper, int64_t *steps,
+                   double *normal, int64_t *active, int64_t *place, double *weight, signed char *side)
+{
+    Batch b = {.X = X, .d = d, .group_start = group_start, .places = places, .pairs = pairs, .groups = groups,
+               .n_pairs = n_pairs, .threads = threads, .single = single, .longest = longest,
+               .wanted = {tau, slack, gap, max_steps}, .verdict = verdict, .lower = lower, .upper = upper, .normal = normal,
+               .weight = weight, .steps = steps, .active = active, .place = place, .side = side};
+    return call_single(solve_all, &b);
 }

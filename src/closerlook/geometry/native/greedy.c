@@ -1,340 +1,127 @@
-/*
- * DirectProbe's greedy merging. The union of a candidate pair must be separable from every cluster of each label that its own
- * label overlaps. Most are settled without scanning points: by hyperplanes kept for each pair of labels, on which the extent
- * of every cluster is known, or by spheres; then by the hyperplane stored for this pair of clusters. The solver decides the
- * rest.
- */
+/* DirectProbe's greedy merging: merge the two closest clusters of a label, if they may merge, until no pair is left. */
 #include "greedy.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "hull.h"
 #include "linear.h"
-#include "linkage.h"
-#include "memory.h"
-#include "parallel.h"
-#include "planes.h"
 
-enum {
-    CROWD = 16,    /* opposing clusters that are sorted */
-    LARGE = 24,    /* two clusters with at least this many points keep their hyperplane for their labels */
-    STATEFUL = 16, /* a solver state with at least this many active points is kept */
-};
-
-/* One call of the solver. */
+/* What linkage_new needs besides the fields of Greedy. */
 typedef struct {
-    Found found; /* the upper side is the solver's A */
-    const State *from;
-    int verdict;
-    int64_t n_active, *place;
-    double *weight;
-    signed char *side;
-    int64_t steps;
-} Trial;
+    Greedy given, *greedy;
+    int64_t labels;
+    const int64_t *start, *order;
+    const double *mass, *basis;
+    double tie;
+    int threads;
+} Plan;
 
-struct Greedy {
-    const double *X;
-    float *single;
-    float *frozen_lead;
-    int64_t n, frozen, d;
-    const int64_t *foe_start, *foe, *block_start, *block;
-    double tau, slack, clear;
-    Crew *crew;
-    Linkage *link;
-    Solver **solver;
-    Planes *planes;
-    Memory *memory;
-    int64_t *last_blocker; /* for each slot; -1: none */
-    int64_t *rest, rest_n;
-    int64_t *members, members_n, **foe_members;
-    int64_t news; /* where the smaller part begins in the members */
-    double *union_mean;
-    float union_lead[LEADS], *bound;
-    double union_radius;
-    Trial *trial;
-    Counts counts;
-    int64_t *merge_a, *merge_b;
-    double *merge_distance;
-    int64_t *refusal, refusal_room; /* 4 numbers each */
-    int64_t *weight_place, weight_room;
-    double *weight;
-    signed char *weight_side;
-};
-
-Greedy *greedy_new(const double *X, int64_t n, int64_t frozen, int64_t d, int64_t labels, const int64_t *start,
-                   const int64_t *order, const double *mass, const double *basis, const int64_t *foe_start,
-                   const int64_t *foe, const int64_t *block_start, const int64_t *block, double tau, double slack,
-                   double tie, int threads)
+static void prepare(void *arguments)
 {
-    Greedy *g = calloc(1, sizeof *g);
-    g->X = X, g->n = n, g->frozen = frozen, g->d = d, g->tau = tau, g->slack = slack, g->clear = tau + 2 * slack;
-    g->foe_start = foe_start, g->foe = foe, g->block_start = block_start, g->block = block;
-    g->crew = crew_new(threads);
-    threads = crew_size(g->crew);
-    g->link = linkage_new(X, n, d, labels, start, order, mass, basis, tie, g->crew);
-    g->frozen_lead = malloc(sizeof(float) * (frozen + 1) * LEADS);
+    Plan *plan = arguments;
+    Greedy *g = allocate_zeros(1, sizeof *g);
+    *g = plan->given;
+    const double *X = g->X;
+    int64_t n = g->n, frozen = g->frozen, d = g->d;
+    g->crew = crew_new(plan->threads);
+    int threads = crew_size(g->crew);
+    g->link = linkage_new(X, n, d, plan->labels, plan->start, plan->order, plan->mass, plan->basis, plan->tie, g->crew);
+    g->frozen_lead = allocate((frozen + 1) * LEADS, sizeof(float));
     for (int64_t i = 0; i < frozen; i++) linkage_lead(g->link, X + (n + i) * d, g->frozen_lead + i * LEADS);
     int64_t numbers = (n + frozen) * d;
     double longest = 0;
-    g->single = malloc(sizeof(float) * (numbers + 1));
+    g->single = allocate(numbers + 1, sizeof(float));
     for (int64_t i = 0; i < numbers; i++) g->single[i] = (float)X[i];
     for (int64_t i = 0; i < n + frozen; i++) longest = fmax(longest, sqrt(dot(X + i * d, X + i * d, d)));
-    g->solver = malloc(sizeof(Solver *) * threads);
-    g->foe_members = malloc(sizeof(int64_t *) * threads);
+    g->solver = allocate(threads, sizeof(Solver *));
+    g->foe_members = allocate(threads, sizeof(int64_t *));
     for (int i = 0; i < threads; i++) {
         g->solver[i] = solver_new(X, g->single, longest, d, n + frozen);
-        g->foe_members[i] = malloc(sizeof(int64_t) * (n + 1));
+        g->foe_members[i] = allocate(n + 1, sizeof(int64_t));
     }
-    g->planes = planes_new(g->link, foe_start, foe, g->clear, g->crew);
+    g->planes = planes_new(g->link, g->foe_start, g->foe, g->clear, g->crew);
     g->memory = memory_new(g->link, n + frozen, g->clear);
-    g->last_blocker = malloc(sizeof(int64_t) * (n + 1));
+    g->last_blocker = allocate(n + 1, sizeof(int64_t));
     for (int64_t i = 0; i < n; i++) g->last_blocker[i] = -1;
-    g->rest = malloc(sizeof(int64_t) * (n + frozen + 1));
-    g->members = malloc(sizeof(int64_t) * (n + 1));
-    g->union_mean = malloc(sizeof(double) * d);
-    g->bound = malloc(sizeof(float) * (n + frozen + 1));
-    g->trial = calloc((size_t)threads, sizeof(Trial));
+    g->rest = allocate(n + frozen + 1, sizeof(int64_t));
+    g->place = allocate(n + frozen + 1, sizeof(int64_t));
+    g->members = allocate(n + 1, sizeof(int64_t));
+    g->union_mean = allocate(d, sizeof(double));
+    g->bound = allocate(n + frozen + 1, sizeof(float));
+    g->trial = allocate_zeros(threads, sizeof(Trial));
     for (int i = 0; i < threads; i++) {
         Trial *t = &g->trial[i];
-        t->found.normal = malloc(sizeof(double) * d);
-        t->place = malloc(sizeof(int64_t) * (d + 4));
-        t->weight = malloc(sizeof(double) * (d + 4));
-        t->side = malloc(d + 4);
+        t->found.normal = allocate(d, sizeof(double));
+        t->place = allocate(d + 4, sizeof(int64_t));
+        t->weight = allocate(d + 4, sizeof(double));
+        t->side = allocate(d + 4, 1);
     }
-    g->merge_a = malloc(sizeof(int64_t) * (n + 1));
-    g->merge_b = malloc(sizeof(int64_t) * (n + 1));
-    g->merge_distance = malloc(sizeof(double) * (n + 1));
-    return g;
+    g->merge_a = allocate(n + 1, sizeof(int64_t));
+    g->merge_b = allocate(n + 1, sizeof(int64_t));
+    g->merge_distance = allocate(n + 1, sizeof(double));
+    plan->greedy = g;
 }
 
-void greedy_free(Greedy *g)
+Status greedy_new(const double *X, int64_t n, int64_t frozen, int64_t d, int64_t labels, const int64_t *start,
+                  const int64_t *order, const double *mass, const double *basis, const int64_t *foe_start,
+                  const int64_t *foe, const int64_t *block_start, const int64_t *block, double tau, double slack,
+                  double tie, int threads, Greedy **greedy)
 {
-    int threads = crew_size(g->crew);
-    for (int i = 0; i < threads; i++) {
-        solver_free(g->solver[i]);
-        free(g->foe_members[i]);
-        free(g->trial[i].found.normal), free(g->trial[i].place), free(g->trial[i].weight), free(g->trial[i].side);
-    }
-    planes_free(g->planes);
-    memory_free(g->memory);
-    linkage_free(g->link);
-    crew_free(g->crew);
-    void *all[] = {g->single, g->solver, g->foe_members, g->last_blocker, g->rest, g->members, g->union_mean, g->bound,
-                   g->frozen_lead, g->trial, g->merge_a, g->merge_b, g->merge_distance, g->refusal, g->weight_place,
-                   g->weight, g->weight_side, g};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
-}
-
-void greedy_add_plane(Greedy *g, int64_t label, int64_t foe, const double *normal)
-{
-    planes_add(g->planes, label, foe, normal);
-}
-
-/* ---- one candidate ---- */
-
-static const double *mean_of(const Greedy *g, int64_t foe) { return (foe < g->n ? g->link->mean : g->X) + foe * g->d; }
-
-/* Whether the direction between the means is the normal of a hyperplane between the union and an opposing cluster. */
-static int apart_by_means(Greedy *g, int64_t a, int64_t b, Found *f)
-{
-    const double *foe_mean = mean_of(g, f->foe);
-    double length = sqrt(squared_distance(g->union_mean, foe_mean, g->d));
-    if (!(length > 0)) return 0;
-    for (int64_t i = 0; i < g->d; i++) f->normal[i] = (g->union_mean[i] - foe_mean[i]) / length;
-    f->high = linkage_extreme(g->link, f->foe, f->normal, -1);
-    f->low = linkage_extreme(g->link, a, f->normal, 1);
-    if (f->low - f->high <= g->clear) return 0;
-    f->low = fmin(f->low, linkage_extreme(g->link, b, f->normal, 1));
-    return f->low - f->high > g->clear;
-}
-
-static void try_foe(void *context, int64_t task, int worker)
-{
-    Greedy *g = context;
-    Trial *t = &g->trial[task];
-    Found *f = &t->found;
-    Solver *s = g->solver[worker];
-    int64_t *members = g->foe_members[worker], n = 1;
-    if (f->foe < g->n)
-        n = linkage_points(g->link, f->foe, members);
+    *greedy = NULL;
+    Call *call = call_new();
+    if (!call) return OUT_OF_MEMORY;
+    Greedy given = {.call = call, .X = X, .n = n, .frozen = frozen, .d = d, .tau = tau, .slack = slack,
+                    .clear = tau + 2 * slack, .foe_start = foe_start, .foe = foe, .block_start = block_start, .block = block};
+    Plan plan = {given, NULL, labels, start, order, mass, basis, tie, threads};
+    Status status = call_run(call, prepare, &plan);
+    if (status)
+        call_free(call);
     else
-        members[0] = f->foe;
-    Wanted wanted = {g->tau, g->slack, 0, 100 * (g->d + 100)};
-    const double *mean = mean_of(g, f->foe);
-    Points own = {g->members, g->members_n, g->union_mean}, foe = {members, n, mean};
-    Points news = {g->members + g->news, g->members_n - g->news, NULL};
-    t->verdict = f->turned ? solve(s, foe, own, &wanted, t->from, news, -1) : solve(s, own, foe, &wanted, t->from, news, 1);
-    t->steps = solver_steps(s);
-    f->low = solver_low_a(s), f->high = solver_high_b(s);
-    memcpy(f->normal, solver_normal(s), sizeof(double) * g->d);
-    t->n_active = solver_active(s, t->place, t->weight, t->side);
-    if (f->turned)
-        for (int64_t i = 0; i < t->n_active; i++) t->side[i] = (signed char)-t->side[i];
-    f->state = t->verdict == SEPARABLE && t->n_active >= STATEFUL ? solver_save(s) : NULL;
+        *greedy = plan.greedy;
+    return status;
 }
 
-static void record_refusal(Greedy *g, int64_t a, int64_t b, const Trial *t)
+void greedy_free(Greedy *g) { call_free(g->call); }
+
+typedef struct {
+    Planes *planes;
+    int64_t label, foe;
+    const double *normal;
+} NewPlane;
+
+static void add_plane(void *arguments)
 {
-    int64_t at = g->counts.refusals++;
-    if (at >= g->refusal_room) {
-        g->refusal_room = 2 * g->refusal_room + 64;
-        g->refusal = realloc(g->refusal, sizeof(int64_t) * 4 * g->refusal_room);
-    }
-    int64_t *r = g->refusal + 4 * at, weights = t->verdict == OVERLAPPING ? t->n_active : 0;
-    r[0] = a, r[1] = b, r[2] = t->found.foe, r[3] = g->counts.weights;
-    if (g->counts.weights + weights > g->weight_room) {
-        g->weight_room = 2 * g->weight_room + g->d + 64;
-        g->weight_place = realloc(g->weight_place, sizeof(int64_t) * g->weight_room);
-        g->weight = realloc(g->weight, sizeof(double) * g->weight_room);
-        g->weight_side = realloc(g->weight_side, (size_t)g->weight_room);
-    }
-    memcpy(g->weight_place + g->counts.weights, t->place, sizeof(int64_t) * weights);
-    memcpy(g->weight + g->counts.weights, t->weight, sizeof(double) * weights);
-    memcpy(g->weight_side + g->counts.weights, t->side, (size_t)weights);
-    g->counts.weights += weights;
+    const NewPlane *new = arguments;
+    planes_add(new->planes, new->label, new->foe, new->normal);
 }
 
-/* Drop from rest[from..) the clusters whose sphere is disjoint from the union's; n + i is frozen row i. */
-static void filter_by_spheres(Greedy *g, int64_t from, int frozen)
+Status greedy_add_plane(Greedy *g, int64_t label, int64_t foe, const double *normal)
 {
-    const Linkage *l = g->link;
-    int64_t kept = from;
-    if (frozen)
-        lead_distances(g->union_lead, g->frozen_lead - g->n * LEADS, g->rest + from, g->rest_n - from, g->bound);
-    else
-        lead_distances(g->union_lead, l->lead, g->rest + from, g->rest_n - from, g->bound);
-    for (int64_t i = from; i < g->rest_n; i++) {
-        double reach = g->union_radius + (frozen ? 0 : l->radius[g->rest[i]]) + g->tau;
-        g->rest[kept] = g->rest[i];
-        kept += !linkage_beyond(l, g->bound[i - from], reach);
-    }
-    g->counts.by_sphere += g->rest_n - kept;
-    g->rest_n = kept;
+    NewPlane new = {g->planes, label, foe, normal};
+    return call_run(g->call, add_plane, &new);
 }
 
-/* Write to rest the opposing clusters that the cheap tests do not settle. */
-static void gather_foes(Greedy *g, int64_t a, int64_t b)
+typedef struct {
+    Greedy *g;
+    double seconds;
+    int finished;
+} Stretch;
+
+static void run_stretch(void *arguments)
 {
+    Stretch *stretch = arguments;
+    Greedy *g = stretch->g;
     Linkage *l = g->link;
-    int64_t label = l->label[a];
-    g->rest_n = 0;
-    for (int64_t e = g->foe_start[label]; e < g->foe_start[label + 1]; e++) {
-        int64_t from = g->rest_n, foe = g->foe[e], n = l->alive_n[foe];
-        memcpy(g->rest + from, l->alive + l->start[foe], sizeof(int64_t) * n);
-        g->counts.foes += n;
-        int64_t kept = planes_filter(g->planes, e, a, b, g->rest + from, n);
-        g->counts.by_plane += n - kept;
-        g->rest_n = from + kept;
-        filter_by_spheres(g, from, 0);
-    }
-    int64_t from = g->rest_n;
-    for (int64_t i = g->block_start[label]; i < g->block_start[label + 1]; i++) g->rest[g->rest_n++] = g->n + g->block[i];
-    g->counts.foes += g->rest_n - from;
-    filter_by_spheres(g, from, 1);
-}
-
-static int64_t weight_of(const Greedy *g, int64_t foe, int64_t hint_a, int64_t hint_b)
-{
-    if (foe == hint_a || foe == hint_b) return INT64_MAX;
-    return foe < g->n ? g->link->size[foe] : 1;
-}
-
-/* Move likely blocking clusters to the front: those that blocked a part before, then the largest. */
-static void sort_foes(Greedy *g, int64_t a, int64_t b)
-{
-    int64_t hints[2];
-    for (int i = 0; i < 2; i++) {
-        int64_t hint = g->last_blocker[i ? b : a];
-        hints[i] = hint >= 0 && hint < g->n ? g->link->owner[hint] : hint;
-    }
-    /* sort only the first few entries: the order of the rest does not matter */
-    int64_t front = g->rest_n < CROWD ? g->rest_n : CROWD;
-    for (int64_t i = 0; i < front; i++) {
-        int64_t best = i;
-        for (int64_t j = i + 1; j < g->rest_n; j++)
-            if (weight_of(g, g->rest[j], hints[0], hints[1]) > weight_of(g, g->rest[best], hints[0], hints[1])) best = j;
-        int64_t t = g->rest[i];
-        g->rest[i] = g->rest[best], g->rest[best] = t;
-    }
-}
-
-/* Whether a and b may merge. */
-static int allowed(Greedy *g, int64_t a, int64_t b)
-{
-    Linkage *l = g->link;
-    planes_tick(g->planes);
-    g->union_radius = linkage_union(l, a, b, g->union_mean, g->union_lead);
-    gather_foes(g, a, b);
-    if (!g->rest_n) return 1;
-    int64_t large = l->size[a] >= l->size[b] ? a : b, small = large == a ? b : a, kept = 0;
-    for (int64_t i = 0; i < g->rest_n; i++) {
-        int64_t foe = g->rest[i];
-        Found found = {.foe = foe, .normal = g->trial[0].found.normal};
-        if (memory_recall(g->memory, large, small, foe, 1) || memory_recall(g->memory, small, large, foe, 0)) {
-            g->counts.by_memory++;
-        } else if (apart_by_means(g, large, small, &found)) {
-            g->counts.by_means++;
-            memory_keep(g->memory, large, &found);
-        } else {
-            g->rest[kept++] = foe;
-        }
-    }
-    g->rest_n = kept;
-    if (!g->rest_n) return 1;
-    sort_foes(g, a, b);
-    g->news = linkage_points(l, large, g->members);
-    g->members_n = g->news + linkage_points(l, small, g->members + g->news);
-    int threads = crew_size(g->crew);
-    for (int64_t at = 0; at < g->rest_n;) {
-        int64_t n = g->rest_n - at < threads ? g->rest_n - at : threads;
-        for (int64_t i = 0; i < n; i++) {
-            Trial *t = &g->trial[i];
-            t->found.foe = g->rest[at + i];
-            t->from = memory_state(g->memory, large, t->found.foe, &t->found.turned);
-        }
-        solver_share(g->solver[0], n == 1 ? g->crew : NULL);
-        crew_run(g->crew, try_foe, g, n);
-        at += n;
-        for (int64_t i = 0; i < n; i++) {
-            const Trial *t = &g->trial[i];
-            int64_t foe = t->found.foe;
-            if (t->verdict != SEPARABLE) { /* discard the tests after the first failure, as if they were made one at a time */
-                g->counts.undecided += t->verdict == UNDECIDED;
-                g->last_blocker[a] = g->last_blocker[b] = foe;
-                record_refusal(g, a, b, t);
-                for (int64_t j = i; j < n; j++) free(g->trial[j].found.state);
-                return 0;
-            }
-            g->counts.solved++, g->counts.steps += t->steps;
-            memory_keep(g->memory, large, &t->found);
-            if (foe < g->n && l->size[foe] + g->members_n >= LARGE)
-                planes_add(g->planes, l->label[a], l->label[foe], t->found.normal);
-        }
-    }
-    return 1;
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-int greedy_run(Greedy *g, double seconds)
-{
-    double end = now() + seconds;
-    Linkage *l = g->link;
+    double end = seconds_now() + stretch->seconds;
     do {
         int64_t a, b;
         double distance;
-        if (!linkage_closest(l, &a, &b, &distance)) return 1;
-        if (!allowed(g, a, b)) {
+        check_stop();
+        stretch->finished = !linkage_closest(l, &a, &b, &distance);
+        if (stretch->finished) return;
+        if (!candidate_allowed(g, a, b)) {
             memory_discard(g->memory);
-            linkage_refuse(l, a, b);
+            refused_add(l->refused, a, b);
             continue;
         }
         int64_t at = g->counts.merges++, blocker = g->last_blocker[a] >= 0 ? g->last_blocker[a] : g->last_blocker[b];
@@ -343,8 +130,15 @@ int greedy_run(Greedy *g, double seconds)
         g->last_blocker[slot] = blocker;
         memory_confirm(g->memory, slot);
         planes_merge(g->planes, slot, gone);
-    } while (now() < end);
-    return 0;
+    } while (seconds_now() < end);
+}
+
+Status greedy_run(Greedy *g, double seconds, int *finished)
+{
+    Stretch stretch = {g, seconds, 0};
+    Status status = call_run(g->call, run_stretch, &stretch);
+    *finished = stretch.finished;
+    return status;
 }
 
 Counts greedy_counts(const Greedy *g) { return g->counts; }

@@ -1,35 +1,63 @@
-/* DirectProbe's greedy merging: merge the closest clusters of a label unless the union overlaps another label's cluster. */
+/* The fields of the greedy merging, shared by greedy.c and candidate.c. */
 #ifndef CLOSERLOOK_GREEDY_H
 #define CLOSERLOOK_GREEDY_H
 
-#include <stdint.h>
+#include "engine.h"
+#include "hull.h"
+#include "linkage.h"
+#include "memory.h"
+#include "parallel.h"
+#include "planes.h"
 
-typedef struct Greedy Greedy;
-
+/* One call of the solver. */
 typedef struct {
-    int64_t merges, refusals, undecided, foes, by_plane, by_sphere, by_memory, by_means, solved, steps, weights;
-} Counts;
+    Found found; /* the upper side is the solver's A */
+    const State *from;
+    int verdict;
+    int64_t n_active, *place;
+    double *weight;
+    signed char *side;
+    int64_t steps;
+} Trial;
 
-/*
- * X: (n + frozen) x d. The first n rows are points that may merge, sorted by label (start: labels + 1 offsets). The other
- * rows belong to no cluster and block the labels that list them. basis: see linkage.h. foes: for each label, the labels whose
- * hull it overlaps (foe_start: labels + 1 offsets); blocks: likewise the frozen rows. order: rank of the points for ties.
- */
-Greedy *greedy_new(const double *X, int64_t n, int64_t frozen, int64_t d, int64_t labels, const int64_t *start,
-                   const int64_t *order, const double *mass, const double *basis, const int64_t *foe_start,
-                   const int64_t *foe, const int64_t *block_start, const int64_t *block, double tau, double slack,
-                   double tie, int threads);
-void greedy_free(Greedy *g);
-void greedy_add_plane(Greedy *g, int64_t label, int64_t foe, const double *normal);
+/* Two clusters that may merge. */
+typedef struct {
+    int64_t a, b, large, small;
+    int crowded; /* many foes are left after the cheapest tests */
+} Candidate;
 
-/* Continue for about this many seconds; returns 1 when nothing is left to merge. */
-int greedy_run(Greedy *g, double seconds);
+struct Greedy {
+    Call *call;
+    const double *X;
+    float *single;
+    float *frozen_lead;
+    int64_t n, frozen, d;
+    const int64_t *foe_start, *foe, *block_start, *block;
+    double tau, slack, clear;
+    Crew *crew;
+    Linkage *link;
+    Solver **solver;
+    Planes *planes;
+    Memory *memory;
+    int64_t *last_blocker; /* for each slot; -1: none */
+    int64_t passed[2];     /* foes of the candidate that were tested first */
+    int64_t *rest, rest_n, *place;
+    int64_t *members, members_n, **foe_members;
+    int64_t news; /* where the smaller part begins in the members; there are none before the solver is needed */
+    double *union_mean;
+    float union_lead[LEADS], *bound;
+    double union_radius;
+    Trial *trial;
+    Counts counts;
+    int64_t *merge_a, *merge_b;
+    double *merge_distance;
+    int64_t *refusal, refusal_room; /* 4 numbers each */
+    int64_t *weight_place, weight_room;
+    double *weight;
+    signed char *weight_side;
+};
 
-Counts greedy_counts(const Greedy *g);
-void greedy_owners(const Greedy *g, int64_t *owner);
-void greedy_merges(const Greedy *g, int64_t *a, int64_t *b, double *distance); /* the smallest rank of each cluster */
-/* Blocked merges: a point of each cluster, a point of the blocking one (n + i: frozen row i), where the weights begin. */
-void greedy_refusals(const Greedy *g, int64_t *a, int64_t *b, int64_t *blocker, int64_t *begin);
-void greedy_weights(const Greedy *g, int64_t *place, double *weight, signed char *side);
+/* Whether the clusters of two slots may merge; if not, the blocked merge is recorded. */
+int candidate_allowed(Greedy *g, int64_t a, int64_t b);
 
 #endif

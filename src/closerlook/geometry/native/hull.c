@@ -9,7 +9,6 @@
 #include "hull.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "active.h"
@@ -20,59 +19,54 @@ enum { COMING = 3 }; /* points that may enter at once: more need fewer steps, bu
 
 Solver *solver_new(const double *X, const float *single, double longest, int64_t d, int64_t most)
 {
-    Solver *s = calloc(1, sizeof *s);
+    Solver *s = allocate_zeros(1, sizeof *s);
     int64_t cap = (d + 2 < most ? d + 2 : most) + 2;
     s->X = X, s->single = single, s->longest = longest, s->d = d, s->cap = cap;
-    s->place = malloc(sizeof(int64_t) * cap);
-    s->side = malloc(cap);
-    s->weight = malloc(sizeof(double) * cap);
-    s->row = malloc(sizeof(double *) * cap);
-    s->rows = aligned_alloc(64, (sizeof(double) * cap * d + 63) / 64 * 64);
-    for (int64_t i = 0; i < cap; i++) s->row[i] = s->rows + i * d;
-    s->R = malloc(sizeof(double) * cap * cap);
-    double **vectors[] = {&s->ya, &s->yb, &s->x, &s->g, &s->z, &s->t};
-    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) *vectors[i] = malloc(sizeof(double) * cap);
-    double **wide[] = {&s->origin, &s->w, &s->normal, &s->point};
-    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) *wide[i] = malloc(sizeof(double) * d);
-    s->w_single = malloc(sizeof(float) * d);
-    s->list_a = malloc(sizeof(int64_t) * SHORTLIST);
-    s->list_b = malloc(sizeof(int64_t) * SHORTLIST);
+    s->place = allocate(cap, sizeof(int64_t));
+    s->side = allocate(cap, 1);
+    s->weight = allocate(cap, sizeof(double));
+    s->row = allocate(cap, sizeof(double *));
+    double *rows = allocate(cap * d + 8, sizeof(double));
+    rows = (double *)(((uintptr_t)rows + 63) / 64 * 64); /* a cache line */
+    for (int64_t i = 0; i < cap; i++) s->row[i] = rows + i * d;
+    s->R = allocate(cap * cap, sizeof(double));
+    s->old_place = allocate(cap, sizeof(int64_t));
+    s->old_side = allocate(cap, 1);
+    double **vectors[] = {&s->ya, &s->yb, &s->x, &s->g, &s->z, &s->t, &s->x_low, &s->t_low};
+    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) *vectors[i] = allocate(cap, sizeof(double));
+    double **wide[] = {&s->origin, &s->w, &s->normal, &s->point, &s->w_low};
+    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) *wide[i] = allocate(d, sizeof(double));
+    s->w_single = allocate(d, sizeof(float));
+    s->list_a = allocate(SHORTLIST, sizeof(int64_t));
+    s->list_b = allocate(SHORTLIST, sizeof(int64_t));
     return s;
-}
-
-void solver_free(Solver *s)
-{
-    void *all[] = {s->place, s->side, s->weight, s->row, s->rows, s->R, s->ya, s->yb, s->x, s->g, s->z, s->t,
-                   s->origin, s->w, s->normal, s->point, s->list_a, s->list_b, s->price, s->w_single, s};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
 }
 
 void solver_share(Solver *s, Crew *crew) { s->crew = crew; }
 
-/* Start from a state, or from the two points that are closest along the line of the means. */
-static int start(Solver *s, Points A, Points B, const Wanted *wanted, const State *from, Points news, int side)
+/* Start from a state, with the points that were added since on the shortlist; returns 0 if its hulls meet. */
+static int start_warm(Solver *s, const State *from, Points news, int side)
 {
-    double clear = wanted->tau + 2 * wanted->slack;
-    s->steps = 0, s->pricings = 0;
-    s->lower = -INFINITY, s->upper = INFINITY;
-    if (from) {
-        solver_load(s, from);
-        double length = sqrt(active_combine(s, s->weight));
-        s->n_list_a = s->n_list_b = 0;
-        if (length > 0) {
-            price_points(s, news, side, length, side > 0 ? s->list_a : s->list_b, side > 0 ? &s->n_list_a : &s->n_list_b);
-            return UNDECIDED;
-        }
-    }
+    solver_load(s, from);
+    double length = sqrt(active_combine(s, s->weight));
+    s->n_list_a = s->n_list_b = 0;
+    if (!(length > 0)) return 0;
+    price_points(s, news, side, length, side > 0 ? s->list_a : s->list_b, side > 0 ? &s->n_list_a : &s->n_list_b);
+    return 1;
+}
+
+/* Start from the two points that are closest along the line of the means; SEPARABLE if that line is proof enough. */
+static int start_cold(Solver *s, Points A, Points B, const Wanted *wanted)
+{
     for (int64_t i = 0; i < s->d; i++) {
         s->origin[i] = 0.5 * (A.mean[i] + B.mean[i]);
         s->w[i] = A.mean[i] - B.mean[i];
     }
     s->k = 0;
     double length = sqrt(dot(s->w, s->w, s->d));
-    double lower = price_all(s, A, B, length > 0 ? length : 1);
-    if (length > 0 && lower > clear && wanted->gap == 0) return SEPARABLE;
+    price_all(s, A, B, length > 0 ? length : 1);
     if (!(length > 0)) s->lower = -INFINITY;
+    if (s->lower > wanted->tau && wanted->gap == 0) return SEPARABLE;
     s->lift = fmax(squared_distance(s->X + s->list_a[0] * s->d, s->origin, s->d),
                    squared_distance(s->X + s->list_b[0] * s->d, s->origin, s->d));
     if (!(s->lift > 0)) s->lift = 1;
@@ -95,6 +89,7 @@ static double level_of(const Solver *s, signed char side)
     int64_t heaviest = -1;
     for (int64_t i = 0; i < s->k; i++)
         if (s->side[i] == side && (heaviest < 0 || s->weight[i] > s->weight[heaviest])) heaviest = i;
+    if (heaviest < 0) return NAN; /* rounding emptied the side: nothing enters any more, and the search ends as stalled */
     return dot(s->X + s->place[heaviest] * s->d, s->w, s->d);
 }
 
@@ -113,36 +108,89 @@ static int take_in(Solver *s, const int64_t *list, Prices *p, signed char side, 
     return came;
 }
 
+/* How hard the solver tries; it goes one step up when it stalls. */
+enum { PLAIN, REBUILT, RESTARTED, PRECISE };
+
+typedef struct {
+    int stage;
+    double fine;   /* how well the projections of the active points must agree, as a part of |w|^2 */
+    double before; /* the smallest |w|^2 of this stage */
+    int stalled;   /* steps that did not make it smaller */
+    int pressed;   /* whether `fine` is small already */
+    int patience;  /* stalled steps after which no more points enter; after twice as many the stage ends */
+} Effort;
+
+/* A bound on the rounding error of a distance; with more digits only numbers that are rounded once contribute. */
+static double slack_of(const Solver *s, const Wanted *wanted)
+{
+    return s->precise ? 16 * 0x1p-53 * s->longest : 2 * wanted->slack;
+}
+
+/* Go on to the next stage, or to `least` if that is later; returns 0 if there is none. */
+static int try_harder(Solver *s, Points A, Points B, const Wanted *wanted, Effort *e, int warm, int least)
+{
+    if (e->stage == PRECISE) return 0;
+    e->stage = e->stage + 1 > least ? e->stage + 1 : least;
+    if (e->stage == RESTARTED && !warm) e->stage = PRECISE;
+    e->before = INFINITY, e->stalled = 0, e->pressed = 1, e->fine = fmin(e->fine, 1e-7);
+    if (e->stage == RESTARTED) {
+        start_cold(s, A, B, wanted);
+        return 1;
+    }
+    active_rebuild(s);
+    /* near the end |w| falls by less than its last digit, though the bounds still improve: be patient */
+    if (e->stage == PRECISE)
+        s->precise = 1, s->slack = slack_of(s, wanted), e->fine = 1e-10, e->patience = (int)s->d + 50;
+    return 1;
+}
+
+/* Add the points of the shortlists that w separates worst; returns their number, 0 if w may be good enough. */
+static int take_violators(Solver *s, const Wanted *wanted, const Effort *e, double length)
+{
+    Prices a, b;
+    double level_a = level_of(s, 1), level_b = -level_of(s, -1), gap = wanted->gap, tau = wanted->tau;
+    price_list(s, s->list_a, s->n_list_a, 1, &a);
+    price_list(s, s->list_b, s->n_list_b, -1, &b);
+    double lower = (fmin(a.least, level_a) + fmin(b.least, level_b)) / length, aim = 0.5 * gap;
+    if (s->precise && gap > 0) aim = fmin(aim, 0.25 * fabs(length - tau) / length);
+    int good = gap > 0 ? lower >= length * (1 - aim) - s->slack : lower > fmax(0.3 * length, tau + s->slack);
+    if (good || e->stalled >= e->patience) return 0;
+    double worst = fmax(fmax(level_a - a.least, level_b - b.least), 0);
+    int came = take_in(s, s->list_a, &a, 1, level_a, worst);
+    return came + take_in(s, s->list_b, &b, -1, level_b, worst);
+}
+
+/* Whether the bounds prove the hulls separable and, if a distance is wanted, are as close as promised. */
+static int is_done(const Solver *s, const Wanted *wanted)
+{
+    return s->lower > wanted->tau && (wanted->gap == 0 || s->upper - s->lower <= wanted->gap * s->upper);
+}
+
 int solve(Solver *s, Points A, Points B, const Wanted *wanted, const State *from, Points news, int side)
 {
-    double tau = wanted->tau, slack = 2 * wanted->slack, gap = wanted->gap;
-    if (start(s, A, B, wanted, from, news, side) == SEPARABLE) return SEPARABLE;
-    double fine = gap > 0 ? 0.1 * gap : 1e-3, before = INFINITY;
-    int stalled = 0, pressed = gap > 0;
-    for (s->steps = 0; s->steps < wanted->max_steps; s->steps++) {
-        double square = active_descend(s, fine), length = sqrt(square);
-        s->upper = length + astray(s);
-        if (s->upper + slack <= tau || length == 0) return OVERLAPPING;
-        stalled = square < before * (1 - 1e-12) ? 0 : stalled + 1;
-        before = fmin(before, square);
-        if (stalled == 5 && !pressed) stalled = 0, pressed = 1, fine = 1e-7; /* near the limit: refine */
-        Prices a, b;
-        double level_a = level_of(s, 1), level_b = -level_of(s, -1);
-        price_list(s, s->list_a, s->n_list_a, 1, &a);
-        price_list(s, s->list_b, s->n_list_b, -1, &b);
-        double lower = (fmin(a.least, level_a) + fmin(b.least, level_b)) / length;
-        int good = gap > 0 ? lower >= length * (1 - 0.5 * gap) - slack : lower > fmax(0.3 * length, tau + slack);
-        double worst = fmax(fmax(level_a - a.least, level_b - b.least), 0);
-        if (!good && stalled < 5) {
-            int came = take_in(s, s->list_a, &a, 1, level_a, worst);
-            came += take_in(s, s->list_b, &b, -1, level_b, worst);
-            if (came) continue;
-        }
+    double tau = wanted->tau, gap = wanted->gap;
+    s->steps = 0, s->pricings = 0, s->precise = 0, s->slack = slack_of(s, wanted);
+    s->lower = -INFINITY, s->upper = INFINITY;
+    int warm = from && start_warm(s, from, news, side);
+    if (!warm && start_cold(s, A, B, wanted) == SEPARABLE) return SEPARABLE;
+    Effort e = {PLAIN, gap > 0 ? 0.1 * gap : 1e-3, INFINITY, 0, gap > 0, 5};
+    for (; s->steps < wanted->max_steps; s->steps++) {
+        check_stop();
+        double square = active_descend(s, e.fine), length = sqrt(square);
+        s->upper = length + (s->precise ? 0 : astray(s)) + s->slack;
+        if (s->upper <= tau || length == 0) return OVERLAPPING;
+        e.stalled = square < e.before * (s->precise ? 1 : 1 - 1e-12) ? 0 : e.stalled + 1;
+        e.before = fmin(e.before, square);
+        if (e.stalled == 5 && !e.pressed) e.stalled = 0, e.pressed = 1, e.fine = 1e-7; /* near the limit: refine */
+        if (take_violators(s, wanted, &e, length)) continue;
         double all = price_all(s, A, B, length);
-        if (gap > 0 ? all >= length * (1 - gap) - slack : all > tau + slack) break;
-        if (stalled >= 10) break;
+        if (is_done(s, wanted)) return SEPARABLE;
+        /* the distance is known as well as these digits allow, but not as well as promised */
+        int exhausted = gap > 0 && !s->precise && all >= length * (1 - 0.9 * gap) - s->slack;
+        if (exhausted || e.stalled >= 2 * e.patience)
+            if (!try_harder(s, A, B, wanted, &e, warm, exhausted ? PRECISE : 0)) break;
     }
-    return s->lower > tau + slack ? SEPARABLE : UNDECIDED;
+    return s->lower > tau ? SEPARABLE : UNDECIDED;
 }
 
 const double *solver_normal(const Solver *s) { return s->normal; }

@@ -5,9 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine.h"
 #include "parallel.h"
-
-enum { UNDECIDED = 0, SEPARABLE = 1, OVERLAPPING = 2 };
 
 /* A finite set of points: rows of X. */
 typedef struct {
@@ -27,7 +26,6 @@ typedef struct Solver Solver;
 
 /* single: X in single precision, to scan many points; longest: the length of the longest row; most: points in two sets. */
 Solver *solver_new(const double *X, const float *single, double longest, int64_t d, int64_t most);
-void solver_free(Solver *s);
 void solver_share(Solver *s, Crew *crew); /* threads that help with large sets; NULL: none */
 
 /* The state of a solver after a call; a later call on larger sets can continue from it. */
@@ -45,8 +43,8 @@ int solve(Solver *s, Points A, Points B, const Wanted *wanted, const State *from
 
 /* After a call: the unit normal (towards A) of the best hyperplane, bounds of the distance, weights of both sides. */
 const double *solver_normal(const Solver *s);
-double solver_lower(const Solver *s);
-double solver_upper(const Solver *s);
+double solver_lower(const Solver *s); /* proved: rounding is subtracted */
+double solver_upper(const Solver *s); /* proved: rounding is added */
 double solver_low_a(const Solver *s);  /* smallest projection of A on the normal */
 double solver_high_b(const Solver *s); /* largest projection of B */
 int64_t solver_active(const Solver *s, int64_t *places, double *weight, signed char *side);

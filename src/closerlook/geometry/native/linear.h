@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "engine.h"
+
 extern double (*dot)(const double *a, const double *b, int64_t d);
 extern double (*squared_distance)(const double *a, const double *b, int64_t d);
 extern void (*add_scaled)(double *y, double a, const double *x, int64_t d); /* y += a x */
@@ -21,8 +23,7 @@ extern void (*project_rows)(double *const *rows, int64_t d, int64_t n, const dou
 /* w = sum of weight[i] rows[i] over n rows, in `width` columns from `first` on. */
 extern void (*combine_rows)(double *const *rows, int64_t first, int64_t width, int64_t n, const double *weight, double *w);
 
-/* out[i] = squared distance of a to row places[i], for short rows of LEADS numbers that approximate long ones. */
-enum { LEADS = 32 };
+/* out[i] = squared distance of a to row places[i] (row i if places is NULL), for short rows of LEADS numbers. */
 extern void (*lead_distances)(const float *a, const float *rows, const int64_t *places, int64_t n, float *out);
 
 #endif

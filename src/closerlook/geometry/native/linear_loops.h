@@ -150,7 +150,7 @@ static void FOR_THIS(combine_rows)(double *const *rows, int64_t first, int64_t w
 static void FOR_THIS(lead_distances)(const float *a, const float *rows, const int64_t *places, int64_t n, float *out)
 {
     for (int64_t i = 0; i < n; i++) {
-        const float *b = rows + places[i] * LEADS;
+        const float *b = rows + (places ? places[i] : i) * LEADS;
         F s = {0};
         for (int k = 0; k < LEADS; k += (int)SINGLE_LANES) {
             F x = AT(F, a + k) - AT(F, b + k);

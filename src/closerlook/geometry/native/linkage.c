@@ -1,64 +1,19 @@
 /*
- * Find the two clusters of a label with the closest means. Each cluster has a list of its nearest few; all others are known to
- * be beyond a bound, and are scanned again only when the list is empty. There is no distance matrix.
+ * Find the two clusters of a label with the closest means. Each small cluster has a list of its nearest few, made when it was
+ * formed or scanned again; all others that existed then are beyond a bound. A pair is in the care of its cluster that was
+ * scanned last, so a new cluster need not be added to the lists of others. Pairs with a giant are in the care of the giant.
+ * There is no distance matrix.
  */
 #include "linkage.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "linear.h"
+#include "neighbours.h"
+#include "sizes.h"
 
-static int is_refused(const Linkage *l, int64_t a, int64_t b)
-{
-    if (!l->refused[l->label[a]]) return 0;
-    int64_t from = l->start[l->label[a]], words = (l->start[l->label[a] + 1] - from + 63) / 64;
-    int64_t j = b - from;
-    return (int)(l->refused[l->label[a]][(a - from) * words + j / 64] >> (j % 64) & 1);
-}
-
-static void set_refused(Linkage *l, int64_t a, int64_t b)
-{
-    int64_t from = l->start[l->label[a]], words = (l->start[l->label[a] + 1] - from + 63) / 64;
-    int64_t j = b - from;
-    l->refused[l->label[a]][(a - from) * words + j / 64] |= (uint64_t)1 << (j % 64);
-}
-
-/* ---- the heap: a lower bound of each cluster's smallest distance ---- */
-
-static void push(Linkage *l, double key, int64_t slot)
-{
-    if (l->heap_n == l->heap_room) {
-        l->heap_room = 2 * l->heap_room + 64;
-        l->heap_key = realloc(l->heap_key, sizeof(double) * l->heap_room);
-        l->heap_slot = realloc(l->heap_slot, sizeof(int64_t) * l->heap_room);
-    }
-    int64_t hole = l->heap_n++;
-    for (; hole && l->heap_key[(hole - 1) / 2] > key; hole = (hole - 1) / 2) {
-        l->heap_key[hole] = l->heap_key[(hole - 1) / 2];
-        l->heap_slot[hole] = l->heap_slot[(hole - 1) / 2];
-    }
-    l->heap_key[hole] = key, l->heap_slot[hole] = slot;
-}
-
-static int64_t pop(Linkage *l)
-{
-    int64_t top = l->heap_slot[0], slot = l->heap_slot[--l->heap_n], hole = 0;
-    double key = l->heap_key[l->heap_n];
-    for (;;) {
-        int64_t child = 2 * hole + 1;
-        if (child >= l->heap_n) break;
-        if (child + 1 < l->heap_n && l->heap_key[child + 1] < l->heap_key[child]) child++;
-        if (l->heap_key[child] >= key) break;
-        l->heap_key[hole] = l->heap_key[child], l->heap_slot[hole] = l->heap_slot[child];
-        hole = child;
-    }
-    l->heap_key[hole] = key, l->heap_slot[hole] = slot;
-    return top;
-}
-
-/* ---- neighbour lists ---- */
+enum { BLOCK = SIZE(16, 2) }; /* points that are prepared in one task */
 
 int linkage_beyond(const Linkage *l, float square, double reach)
 {
@@ -77,138 +32,100 @@ void linkage_lead(const Linkage *l, const double *point, float *lead)
     lead[LEADS - 1] = rest > 0 ? (float)sqrt(rest) : 0;
 }
 
-/* Drop merged and blocked clusters from a list; returns a lower bound of the cluster's smallest distance. */
-static double renewed_key(Linkage *l, int64_t slot)
-{
-    Neighbour *near = l->near + slot * NEAREST;
-    int kept = 0;
-    for (int i = 0; i < l->near_n[slot]; i++)
-        if (l->stamp[near[i].slot] == near[i].stamp && !is_refused(l, slot, near[i].slot)) near[kept++] = near[i];
-    l->near_n[slot] = kept;
-    return kept ? near[0].distance : l->beyond[slot];
-}
+/* ---- the beginning ---- */
 
-static void insert(Linkage *l, int64_t slot, int64_t other, double distance)
-{
-    Neighbour *near = l->near + slot * NEAREST;
-    int n = l->near_n[slot];
-    if (n == NEAREST) {
-        renewed_key(l, slot);
-        n = l->near_n[slot];
-    }
-    if (n == NEAREST) {
-        l->beyond[slot] = near[n - 1].distance > distance ? near[n - 1].distance : distance;
-        if (distance >= near[n - 1].distance) return;
-        n--;
-    }
-    int i = n;
-    for (; i > 0 && near[i - 1].distance > distance; i--) near[i] = near[i - 1];
-    near[i] = (Neighbour){other, l->stamp[other], distance};
-    l->near_n[slot] = n + 1;
-}
-
-/* Fill a cluster's list from all clusters of its label; with `tell`, also add it to the lists of near ones. */
-static void look_around(Linkage *l, int64_t slot, int tell, float *bound)
-{
-    int64_t label = l->label[slot], n = l->alive_n[label];
-    const int64_t *alive = l->alive + l->start[label];
-    l->near_n[slot] = 0, l->beyond[slot] = INFINITY;
-    lead_distances(l->lead + slot * LEADS, l->lead, alive, n, bound);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t other = alive[i];
-        double reach = l->beyond[slot];
-        if (tell && l->beyond[other] > reach) reach = l->beyond[other];
-        if (linkage_beyond(l, bound[i], reach) || other == slot || is_refused(l, slot, other)) continue;
-        double distance = sqrt(squared_distance(l->mean + slot * l->d, l->mean + other * l->d, l->d));
-        if (distance < l->beyond[slot]) insert(l, slot, other, distance);
-        if (tell && distance < l->beyond[other]) {
-            double before = l->near_n[other] ? l->near[other * NEAREST].distance : l->beyond[other];
-            insert(l, other, slot, distance);
-            if (distance < before) push(l, distance, other);
-        }
-    }
-}
-
-static void lead_task(void *context, int64_t task, int worker)
+static void lead_block(void *context, int64_t task, int worker)
 {
     (void)worker;
     Linkage *l = context;
-    for (int64_t i = task * 64; i < task * 64 + 64 && i < l->n; i++) linkage_lead(l, l->X + i * l->d, l->lead + i * LEADS);
+    for (int64_t i = task * BLOCK; i < (task + 1) * BLOCK && i < l->n; i++) linkage_lead(l, l->X + i * l->d, l->lead + i * LEADS);
 }
 
-static void look_around_task(void *context, int64_t task, int worker)
+/* The list of a point has points before it only: each pair is in the care of the later point. */
+static void list_block(void *context, int64_t task, int worker)
 {
     Linkage *l = context;
-    int64_t from = task * 64, to = from + 64 < l->n ? from + 64 : l->n;
-    for (int64_t slot = from; slot < to; slot++) look_around(l, slot, 0, l->bound + worker * l->n);
+    for (int64_t i = task * BLOCK; i < (task + 1) * BLOCK && i < l->n; i++)
+        neighbours_scan(l, i, i - l->start[l->label[i]], l->bound + worker * (l->n + 1));
 }
-
-/* ---- the clusters ---- */
 
 Linkage *linkage_new(const double *X, int64_t n, int64_t d, int64_t labels, const int64_t *start, const int64_t *order,
                      const double *mass, const double *basis, double tie, Crew *crew)
 {
-    Linkage *l = calloc(1, sizeof *l);
-    size_t count = (size_t)n;
+    Linkage *l = allocate_zeros(1, sizeof *l);
+    int64_t count = n + 1, blocks = (n + BLOCK - 1) / BLOCK;
     l->X = X, l->n = n, l->d = d, l->labels = labels, l->start = start, l->order = order, l->tie = tie;
-    l->label = malloc(sizeof(int64_t) * count);
-    l->mean = malloc(sizeof(double) * count * d);
-    l->lead = malloc(sizeof(float) * count * LEADS);
-    l->bound = malloc(sizeof(float) * (count + 1) * (size_t)crew_size(crew));
-    l->mass = malloc(sizeof(double) * count);
-    l->radius = calloc(count, sizeof(double));
-    int64_t **whole[] = {&l->size, &l->first, &l->next, &l->tail, &l->owner, &l->alive, &l->position};
-    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) *whole[i] = malloc(sizeof(int64_t) * count);
-    l->alive_n = calloc((size_t)labels, sizeof(int64_t));
-    l->stamp = calloc(count, sizeof(uint32_t));
-    l->near = malloc(sizeof(Neighbour) * count * NEAREST);
-    l->near_n = calloc(count, sizeof(int));
-    l->beyond = malloc(sizeof(double) * count);
-    l->refused = calloc((size_t)labels, sizeof(uint64_t *));
-    memcpy(l->mean, X, sizeof(double) * count * d);
-    memcpy(l->mass, mass, sizeof(double) * count);
+    l->rounding = (double)(d + 16) * 0x1p-51;
+    l->mean = allocate(count * d, sizeof(double));
+    l->lead = allocate(count * LEADS, sizeof(float));
+    l->bound = allocate(count * crew_size(crew), sizeof(float));
+    l->mass = allocate(count, sizeof(double));
+    l->radius = allocate_zeros(count, sizeof(double));
+    int64_t **whole[] = {&l->label, &l->size, &l->first, &l->next, &l->tail, &l->owner, &l->alive, &l->seat};
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) *whole[i] = allocate(count, sizeof(int64_t));
+    l->alive_n = allocate_zeros(labels, sizeof(int64_t));
+    l->giants = allocate_zeros(labels, sizeof(int64_t));
+    l->giant_slot = allocate_zeros(labels * GIANTS, sizeof(int64_t));
+    l->giant = allocate_zeros(count, sizeof(Giant *));
+    l->stamp = allocate_zeros(count, sizeof(uint32_t));
+    l->near = allocate(count * NEAREST, sizeof(Neighbour));
+    l->near_n = allocate_zeros(count, sizeof(int));
+    l->beyond = allocate(count, sizeof(double));
+    l->queued = allocate(count, sizeof(double));
+    l->refused = refused_new(n);
+    memcpy(l->mean, X, sizeof(double) * n * d);
+    memcpy(l->mass, mass, sizeof(double) * n);
     for (int64_t label = 0; label < labels; label++) {
-        size_t own = (size_t)(start[label + 1] - start[label]);
         for (int64_t i = start[label]; i < start[label + 1]; i++) {
             l->label[i] = label, l->size[i] = 1, l->first[i] = order[i];
             l->next[i] = -1, l->tail[i] = i, l->owner[i] = i;
-            l->alive[i] = i, l->position[i] = i - start[label];
+            l->alive[i] = i, l->seat[i] = i, l->queued[i] = INFINITY;
         }
-        l->alive_n[label] = (int64_t)own;
+        l->alive_n[label] = start[label + 1] - start[label];
     }
     double longest = 0;
     for (int64_t i = 0; i < n; i++) longest = fmax(longest, dot(X + i * d, X + i * d, d));
     l->basis = basis, l->lead_error = 1e-5 * sqrt(longest) + tie;
-    crew_run(crew, lead_task, l, (n + 63) / 64);
-    crew_run(crew, look_around_task, l, (n + 63) / 64);
+    crew_run(crew, lead_block, l, blocks);
+    crew_run(crew, list_block, l, blocks);
     for (int64_t i = 0; i < n; i++)
-        if (l->near_n[i]) push(l, l->near[i * NEAREST].distance, i);
+        if (l->near_n[i]) queue_push(l, i, l->near[i * NEAREST].distance);
     return l;
 }
 
-void linkage_free(Linkage *l)
+/* ---- the closest pair ---- */
+
+/* A lower bound of a cluster's smallest distance, that distance itself if `settled`. */
+static double key_of(Linkage *l, int64_t slot, int *settled)
 {
-    for (int64_t label = 0; label < l->labels; label++) free(l->refused[label]);
-    void *all[] = {l->label, l->mean, l->lead, l->mass, l->radius, l->size, l->first, l->next, l->tail, l->owner, l->alive,
-                   l->position, l->alive_n, l->stamp, l->near, l->near_n, l->beyond, l->refused, l->heap_key, l->heap_slot,
-                   l->tied, l->bound, l};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+    if (l->giant[slot]) return giant_key(l, slot, settled);
+    double key = neighbours_key(l, slot);
+    *settled = l->near_n[slot] > 0 || key == INFINITY;
+    return key;
 }
 
-/* The next cluster whose nearest neighbour is known and no farther than `reach`; -1 if there is none. */
+static void settle(Linkage *l, int64_t slot)
+{
+    if (l->giant[slot])
+        giant_refine(l, slot);
+    else
+        neighbours_scan(l, slot, l->alive_n[l->label[slot]], l->bound);
+}
+
+/* The next cluster whose smallest distance is known and no larger than `reach`; -1 if there is none. */
 static int64_t next_within(Linkage *l, double reach, double *distance)
 {
-    while (l->heap_n && l->heap_key[0] <= reach) {
-        int64_t slot = pop(l);
-        if (l->size[slot] == 0) continue;
-        double key = renewed_key(l, slot);
-        if (l->near_n[slot] == 0 && key < INFINITY) {
-            look_around(l, slot, 0, l->bound);
-            key = renewed_key(l, slot);
+    for (int64_t slot; (slot = queue_pop(l, reach)) >= 0;) {
+        check_stop();
+        int settled;
+        double key = key_of(l, slot, &settled);
+        while (!settled && key <= reach && key <= queue_first(l)) {
+            settle(l, slot);
+            key = key_of(l, slot, &settled);
         }
-        if (l->near_n[slot] == 0) continue; /* no merge */
-        if (key > reach || (l->heap_n && key > l->heap_key[0])) {
-            push(l, key, slot);
+        if (key == INFINITY) continue; /* no merge */
+        if (!settled || key > reach || key > queue_first(l)) {
+            queue_push(l, slot, key);
             continue;
         }
         *distance = key;
@@ -217,60 +134,75 @@ static int64_t next_within(Linkage *l, double reach, double *distance)
     return -1;
 }
 
-/* Of two pairs that are equally close, the one with the smallest point index. */
-static void prefer(const Linkage *l, int64_t x, int64_t y, double apart, int64_t *a, int64_t *b, double *distance)
+static void add_pair(Linkage *l, int64_t x, int64_t y, double distance)
 {
-    if (l->first[x] > l->first[y]) {
-        int64_t t = x;
-        x = y, y = t;
+    if (l->pair_n == l->pair_room) {
+        l->pair_room = 2 * l->pair_room + 16;
+        l->pair = reallocate(l->pair, l->pair_room, sizeof(Closest));
     }
-    if (*a < 0 || l->first[x] < l->first[*a] || (x == *a && l->first[y] < l->first[*b])) *a = x, *b = y, *distance = apart;
+    int64_t a = l->first[x] < l->first[y] ? x : y;
+    l->pair[l->pair_n++] = (Closest){a, a == x ? y : x, distance};
 }
 
-static void closest_of_all(const Linkage *l, int64_t slot, double reach, int64_t *a, int64_t *b, double *distance)
+/* Add all pairs of a small cluster within the reach: its list may lack some. */
+static void add_all(Linkage *l, int64_t slot, double reach)
 {
-    int64_t label = l->label[slot];
-    const int64_t *alive = l->alive + l->start[label];
-    lead_distances(l->lead + slot * LEADS, l->lead, alive, l->alive_n[label], l->bound);
+    check_stop();
+    int64_t label = l->label[slot], from = l->start[label];
+    lead_distances(l->lead + l->seat[slot] * LEADS, l->lead + from * LEADS, NULL, l->alive_n[label], l->bound);
     for (int64_t i = 0; i < l->alive_n[label]; i++) {
-        int64_t other = alive[i];
-        if (linkage_beyond(l, l->bound[i], reach) || other == slot || is_refused(l, slot, other)) continue;
-        double apart = sqrt(squared_distance(l->mean + slot * l->d, l->mean + other * l->d, l->d));
-        if (apart <= reach) prefer(l, slot, other, apart, a, b, distance);
+        int64_t other = l->alive[from + i];
+        if (linkage_beyond(l, l->bound[i], reach) || other == slot || refused_has(l->refused, slot, other)) continue;
+        double distance = neighbours_distance(l, slot, other);
+        if (distance <= reach) add_pair(l, slot, other, distance);
     }
+}
+
+/* Add the pairs in the care of a cluster that are within the reach. */
+static void add_pairs(Linkage *l, int64_t slot, double reach)
+{
+    if (l->giant[slot]) {
+        int64_t other, from = l->pair_n;
+        double distance;
+        while ((other = giant_next(l, slot, reach, &distance)) >= 0) add_pair(l, slot, other, distance);
+        for (int64_t i = from; i < l->pair_n; i++)
+            giant_return(l, slot, l->pair[i].a == slot ? l->pair[i].b : l->pair[i].a, l->pair[i].distance);
+        return;
+    }
+    if (l->beyond[slot] <= reach) {
+        add_all(l, slot, reach);
+        return;
+    }
+    const Neighbour *near = l->near + slot * NEAREST;
+    for (int i = 0; i < l->near_n[slot] && near[i].distance <= reach; i++) add_pair(l, slot, near[i].slot, near[i].distance);
 }
 
 int linkage_closest(Linkage *l, int64_t *a, int64_t *b, double *distance)
 {
-    int64_t found = 0;
-    double closest = INFINITY, reach = INFINITY, key;
-    *a = *b = -1;
+    double reach = INFINITY, smallest = INFINITY, key;
+    l->pair_n = l->tied_n = 0;
     for (int64_t slot; (slot = next_within(l, reach, &key)) >= 0;) {
-        if (found == 0) closest = key, reach = key + l->tie;
-        if (found == l->tied_room) {
+        if (l->tied_n == 0) reach = key + l->tie;
+        if (l->tied_n == l->tied_room) {
             l->tied_room = 2 * l->tied_room + 16;
-            l->tied = realloc(l->tied, sizeof(int64_t) * l->tied_room);
+            l->tied = reallocate(l->tied, l->tied_room, sizeof(int64_t));
         }
-        l->tied[found++] = slot;
-        if (l->beyond[slot] <= reach) { /* the list may lack ties */
-            closest_of_all(l, slot, reach, a, b, distance);
-            continue;
-        }
-        const Neighbour *near = l->near + slot * NEAREST;
-        for (int i = 0; i < l->near_n[slot] && near[i].distance <= reach; i++)
-            prefer(l, slot, near[i].slot, near[i].distance, a, b, distance);
+        l->tied[l->tied_n++] = slot;
+        add_pairs(l, slot, reach);
     }
-    for (int64_t i = 0; i < found; i++) push(l, closest, l->tied[i]);
-    return found > 0;
+    for (int64_t i = 0; i < l->pair_n; i++) smallest = fmin(smallest, l->pair[i].distance);
+    const Closest *best = NULL;
+    for (int64_t i = 0; i < l->pair_n; i++) { /* of the pairs that are equally close, the one with the smallest ranks */
+        const Closest *p = &l->pair[i];
+        if (p->distance > smallest + l->tie) continue;
+        if (!best || l->first[p->a] < l->first[best->a] || (p->a == best->a && l->first[p->b] < l->first[best->b])) best = p;
+    }
+    for (int64_t i = 0; i < l->tied_n; i++) queue_push(l, l->tied[i], smallest);
+    if (best) *a = best->a, *b = best->b, *distance = best->distance;
+    return best != NULL;
 }
 
-void linkage_refuse(Linkage *l, int64_t a, int64_t b)
-{
-    int64_t label = l->label[a];
-    size_t own = (size_t)(l->start[label + 1] - l->start[label]);
-    if (!l->refused[label]) l->refused[label] = calloc(own * ((own + 63) / 64), sizeof(uint64_t));
-    set_refused(l, a, b), set_refused(l, b, a);
-}
+/* ---- clusters ---- */
 
 int64_t linkage_points(const Linkage *l, int64_t slot, int64_t *out)
 {
@@ -281,8 +213,13 @@ int64_t linkage_points(const Linkage *l, int64_t slot, int64_t *out)
 
 double linkage_extreme(const Linkage *l, int64_t point, const double *w, double sign)
 {
+    return linkage_extreme_from(l, point, w, sign, -sign * INFINITY);
+}
+
+double linkage_extreme_from(const Linkage *l, int64_t point, const double *w, double sign, double limit)
+{
     double least = INFINITY;
-    for (; point >= 0; point = point < l->n ? l->next[point] : -1)
+    for (; point >= 0 && least > sign * limit; point = point < l->n ? l->next[point] : -1)
         least = fmin(least, sign * dot(l->X + point * l->d, w, l->d));
     return sign * least;
 }
@@ -297,34 +234,52 @@ double linkage_union(const Linkage *l, int64_t a, int64_t b, double *mean, float
     return (ra > rb ? ra : rb) * (1 + 1e-9);
 }
 
+/* Take the slot of a merged cluster out of use; the label's last slot gets its seat. */
+static void leave_seat(Linkage *l, int64_t gone)
+{
+    int64_t label = l->label[gone], end = l->start[label] + --l->alive_n[label], seat = l->seat[gone], last = l->alive[end];
+    l->alive[seat] = last, l->seat[last] = seat;
+    memcpy(l->lead + seat * LEADS, l->lead + end * LEADS, sizeof(float) * LEADS);
+}
+
+/* Find the neighbours of a union of two clusters. */
+static void settle_in(Linkage *l, int64_t slot, int64_t gone, double step)
+{
+    if (l->giant[gone]) giant_free(l, gone);
+    if (l->giant[slot])
+        giant_move(l, slot, step);
+    else if (giant_wanted(l, slot))
+        giant_new(l, slot);
+    else
+        neighbours_scan(l, slot, l->alive_n[l->label[slot]], l->bound);
+    giants_meet(l, slot);
+    int settled;
+    l->queued[slot] = INFINITY;
+    double key = key_of(l, slot, &settled);
+    if (key < INFINITY) queue_push(l, slot, key);
+}
+
 int64_t linkage_merge(Linkage *l, int64_t a, int64_t b)
 {
     if (l->size[a] < l->size[b]) {
         int64_t t = a;
         a = b, b = t;
     }
-    int64_t label = l->label[a], from = l->start[label], words = (l->start[label + 1] - from + 63) / 64;
-    double *mean = malloc(sizeof(double) * l->d);
+    double *mean = allocate(l->d, sizeof(double));
     float lead[LEADS];
     l->radius[a] = linkage_union(l, a, b, mean, lead);
+    double step = sqrt(squared_distance(mean, l->mean + a * l->d, l->d));
     memcpy(l->mean + a * l->d, mean, sizeof(double) * l->d);
-    free(mean);
-    memcpy(l->lead + a * LEADS, lead, sizeof lead);
+    release(mean);
+    leave_seat(l, b);
+    memcpy(l->lead + l->seat[a] * LEADS, lead, sizeof lead);
     l->mass[a] += l->mass[b];
     for (int64_t i = b; i >= 0; i = l->next[i]) l->owner[i] = a;
     l->next[l->tail[a]] = b, l->tail[a] = l->tail[b];
     if (l->first[b] < l->first[a]) l->first[a] = l->first[b];
     l->size[a] += l->size[b], l->size[b] = 0;
     l->stamp[a]++, l->stamp[b]++;
-    int64_t last = l->alive[from + --l->alive_n[label]];
-    l->alive[from + l->position[b]] = last, l->position[last] = l->position[b];
-    uint64_t *row = l->refused[label];
-    for (int64_t w = 0; row && w < words; w++) row[(a - from) * words + w] |= row[(b - from) * words + w];
-    for (int64_t i = 0; row && i < l->alive_n[label]; i++) {
-        int64_t other = l->alive[from + i];
-        if (is_refused(l, other, b)) set_refused(l, other, a);
-    }
-    look_around(l, a, 1, l->bound);
-    if (l->near_n[a]) push(l, l->near[a * NEAREST].distance, a);
+    refused_merge(l->refused, a, b);
+    settle_in(l, a, b, step);
     return a;
 }

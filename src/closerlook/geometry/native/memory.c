@@ -1,10 +1,12 @@
 #include "memory.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-static const size_t STATE_BYTES = (size_t)1 << 28, NORMAL_BYTES = (size_t)1 << 27, PAIRS = (size_t)1 << 18;
+#include "sizes.h"
+
+static const size_t STATE_BYTES = SIZE((size_t)1 << 28, 1 << 12), NORMAL_BYTES = SIZE((size_t)1 << 27, 1 << 12);
+static const size_t PAIRS = SIZE((size_t)1 << 18, 16), FEWEST_PAIRS = SIZE(256, 4); /* powers of 2 */
 
 /* A hyperplane with cluster `a` above and `b` below. */
 typedef struct {
@@ -33,20 +35,14 @@ struct Memory {
 
 Memory *memory_new(const Linkage *link, int64_t most, double clear)
 {
-    Memory *m = calloc(1, sizeof *m);
+    Memory *m = allocate_zeros(1, sizeof *m);
     m->link = link, m->clear = clear;
-    for (m->n = 256; m->n < PAIRS && (int64_t)m->n < 64 * link->n;) m->n *= 2;
-    while (m->n > 256 && m->n * link->d * sizeof(double) > NORMAL_BYTES) m->n /= 2;
-    m->pair = calloc(m->n, sizeof(Pair));
-    m->normal = calloc(m->n * link->d, sizeof(double)); /* pages are allocated only when used */
-    m->renewed = malloc(sizeof(Renewed) * (most + 1));
+    for (m->n = FEWEST_PAIRS; m->n < PAIRS && (int64_t)m->n < 64 * link->n;) m->n *= 2;
+    while (m->n > FEWEST_PAIRS && m->n * link->d * sizeof(double) > NORMAL_BYTES) m->n /= 2;
+    m->pair = allocate_zeros((int64_t)m->n, sizeof(Pair));
+    m->normal = allocate_zeros((int64_t)m->n * link->d, sizeof(double)); /* pages are allocated only when used */
+    m->renewed = allocate(most + 1, sizeof(Renewed));
     return m;
-}
-
-void memory_free(Memory *m)
-{
-    for (uint64_t i = 0; i < m->n; i++) free(m->pair[i].state);
-    free(m->pair), free(m->normal), free(m->renewed), free(m);
 }
 
 static Pair *place_of(const Memory *m, int64_t a, int64_t b, double **normal)
@@ -106,7 +102,7 @@ const State *memory_state(const Memory *m, int64_t part, int64_t foe, int *turne
 static void forget_state(Memory *m, Pair *p)
 {
     m->state_bytes -= state_size(p->state);
-    free(p->state);
+    release(p->state);
     p->state = NULL;
 }
 
@@ -128,7 +124,7 @@ void memory_confirm(Memory *m, int64_t slot)
         Renewed *r = &m->renewed[i];
         Pair *p = r->pair;
         if (p->a != r->a || p->b != r->b) { /* another pair has replaced it */
-            free(r->state);
+            release(r->state);
             continue;
         }
         *(p->a == slot + 1 ? &p->tail_a : &p->tail_b) = m->link->tail[slot];
@@ -146,6 +142,6 @@ void memory_confirm(Memory *m, int64_t slot)
 
 void memory_discard(Memory *m)
 {
-    for (int64_t i = 0; i < m->renewed_n; i++) free(m->renewed[i].state);
+    for (int64_t i = 0; i < m->renewed_n; i++) release(m->renewed[i].state);
     m->renewed_n = 0;
 }

@@ -20,7 +20,6 @@ typedef struct {
 
 /* most: largest number of foes of a union; clear: clusters with a larger gap on a normal are provably separable. */
 Memory *memory_new(const Linkage *link, int64_t most, double clear);
-void memory_free(Memory *memory);
 
 /* Whether the stored hyperplane of (part, foe) also separates the other part; keep: update its extent to the union. */
 int memory_recall(Memory *memory, int64_t part, int64_t other, int64_t foe, int keep);

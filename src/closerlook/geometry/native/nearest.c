@@ -4,9 +4,9 @@
  * point in any number of dimensions.
  */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "engine.h"
 #include "factor.h"
 #include "linear.h"
 #include "parallel.h"
@@ -107,6 +107,7 @@ static void search_one(void *context, int64_t task, int worker)
     double lower = 0;
     job->lower[task] = 0, job->upper[task] = INFINITY;
     for (int64_t step = 0; step < job->max_steps; step++) {
+        check_stop();
         descend(s);
         for (int64_t j = 0; j < n; j++) s->value[j] = -S[j];
         for (int64_t i = 0; i < s->k; i++) add_scaled(s->value, s->weight[i], job->K + s->active[i] * n, n);
@@ -130,28 +131,34 @@ static void search_one(void *context, int64_t task, int worker)
     }
 }
 
-/* Bounds for m queries; see Job. Work on a query ends once its lower bound exceeds the cutoff. */
-void nearest(const double *K, int64_t n, const double *S, const double *square, const double *cutoff, int64_t m, int64_t d,
-             double gap, int threads, double *lower, double *upper)
+typedef struct {
+    Job job;
+    int64_t m, d;
+    int threads;
+} Queries;
+
+static void search_all(void *arguments)
 {
-    Crew *crew = crew_new(threads < m ? threads : (int)m);
-    threads = crew_size(crew);
-    Job job = {K, n, S, square, cutoff, gap, 20 * (d + 20), lower, upper, calloc((size_t)threads, sizeof(Search))};
-    int64_t cap = (d + 2 < n ? d + 2 : n) + 1;
-    for (int i = 0; i < threads; i++) {
-        Search *s = &job.search[i];
+    Queries *q = arguments;
+    Job *job = &q->job;
+    int64_t n = job->n, cap = (q->d + 2 < n ? q->d + 2 : n) + 1;
+    Crew *crew = crew_new(q->threads < q->m ? q->threads : (int)q->m);
+    job->search = allocate_zeros(crew_size(crew), sizeof(Search));
+    for (int i = 0; i < crew_size(crew); i++) {
+        Search *s = &job->search[i];
         s->cap = cap;
-        s->active = malloc(sizeof(int64_t) * cap);
-        s->R = malloc(sizeof(double) * cap * cap);
+        s->active = allocate(cap, sizeof(int64_t));
+        s->R = allocate(cap * cap, sizeof(double));
         double **vectors[] = {&s->y, &s->x, &s->weight, &s->g};
-        for (size_t v = 0; v < 4; v++) *vectors[v] = malloc(sizeof(double) * cap);
-        s->value = malloc(sizeof(double) * n);
+        for (size_t v = 0; v < 4; v++) *vectors[v] = allocate(cap, sizeof(double));
+        s->value = allocate(n, sizeof(double));
     }
-    crew_run(crew, search_one, &job, m);
-    for (int i = 0; i < threads; i++) {
-        Search *s = &job.search[i];
-        free(s->active), free(s->R), free(s->y), free(s->x), free(s->weight), free(s->g), free(s->value);
-    }
-    free(job.search);
-    crew_free(crew);
+    crew_run(crew, search_one, job, q->m);
+}
+
+Status nearest(const double *K, int64_t n, const double *S, const double *square, const double *cutoff, int64_t m, int64_t d,
+               double gap, int threads, double *lower, double *upper)
+{
+    Queries queries = {{K, n, S, square, cutoff, gap, 20 * (d + 20), lower, upper, NULL}, m, d, threads};
+    return call_single(search_all, &queries);
 }

@@ -1,7 +1,9 @@
 /* Loops over all pairs of rows, in strips: the nearest rows, and the ranks of distances. */
-#include "linear.h"
-
 #include <math.h>
+
+#include "call.h"
+#include "engine.h"
+#include "linear.h"
 
 enum { CHUNK = 16 }; /* numbers tested together; most chunks have no near row */
 
@@ -39,45 +41,56 @@ static int any_within(const float *v, int64_t n, float limit)
 
 static float upwards(double value) { return nextafterf((float)value, INFINITY); }
 
-/*
- * The k nearest of n rows for each of `rows` rows from `first` on, without the row itself, and their squared distances from
- * differences in X. about: (rows, n) squared distances in single precision, minus the row's own squared length, used to choose
- * candidates. Every row within the error of that choice is computed exactly, so the result does not depend on it: the error
- * is at most unit * (|x| + |y|)^2, and a row y nearer than r to x is no longer than |x| + r.
- */
-void nearest_in_strip(const double *X, int64_t n, int64_t d, const double *length, const float *about, int64_t first,
-                      int64_t rows, int64_t k, double unit, int64_t *row, double *squared)
+typedef struct {
+    const double *X, *length;
+    const float *about;
+    int64_t n, d, first, rows, k, *row;
+    double unit, *squared;
+} Strip;
+
+/* The k nearest rows of row i of a strip; see engine.h. */
+static void nearest_of_row(const Strip *s, int64_t i)
 {
-    for (int64_t i = 0; i < rows; i++) {
-        const float *v = about + i * n;
-        const double *x = X + (first + i) * d;
-        Nearest near = {squared + i * k, row + i * k, k, 0};
-        float limit = INFINITY;
-        for (int64_t j = 0; j < n; j += CHUNK) {
-            int64_t end = j + CHUNK < n ? j + CHUNK : n;
-            if (!any_within(v + j, end - j, limit)) continue;
-            for (int64_t l = j; l < end; l++)
-                if (l != first + i) offer(&near, v[l], l);
-            limit = (float)farthest(&near);
-        }
-        double reach = 0; /* an upper bound of the k-th squared distance */
-        for (int64_t l = 0; l < k; l++) {
-            double s = squared_distance(x, X + near.row[l] * d, d);
-            if (s > reach) reach = s;
-        }
-        double own = length[first + i], both = 2 * own + sqrt(reach);
-        limit = upwards(reach - own * own + unit * both * both + 1e-30);
-        near.held = 0;
-        for (int64_t j = 0; j < n; j += CHUNK) {
-            int64_t end = j + CHUNK < n ? j + CHUNK : n;
-            if (!any_within(v + j, end - j, limit)) continue;
-            for (int64_t l = j; l < end; l++)
-                if (v[l] <= limit && l != first + i) offer(&near, squared_distance(x, X + l * d, d), l);
-        }
+    int64_t n = s->n, d = s->d, k = s->k, self = s->first + i;
+    const float *v = s->about + i * n;
+    const double *x = s->X + self * d;
+    Nearest near = {s->squared + i * k, s->row + i * k, k, 0};
+    float limit = INFINITY;
+    for (int64_t j = 0; j < n; j += CHUNK) {
+        int64_t end = j + CHUNK < n ? j + CHUNK : n;
+        if (!any_within(v + j, end - j, limit)) continue;
+        for (int64_t l = j; l < end; l++)
+            if (l != self) offer(&near, v[l], l);
+        limit = (float)farthest(&near);
+    }
+    double reach = 0; /* an upper bound of the k-th squared distance */
+    for (int64_t l = 0; l < k; l++) {
+        double square = squared_distance(x, s->X + near.row[l] * d, d);
+        if (square > reach) reach = square;
+    }
+    double own = s->length[self], both = 2 * own + sqrt(reach);
+    limit = upwards(reach - own * own + s->unit * both * both + 1e-30);
+    near.held = 0;
+    for (int64_t j = 0; j < n; j += CHUNK) {
+        int64_t end = j + CHUNK < n ? j + CHUNK : n;
+        if (!any_within(v + j, end - j, limit)) continue;
+        for (int64_t l = j; l < end; l++)
+            if (v[l] <= limit && l != self) offer(&near, squared_distance(x, s->X + l * d, d), l);
     }
 }
 
-enum { FINE = 14, OCTAVES = 24, FINER = 12 };
+static void nearest_of_rows(void *arguments)
+{
+    const Strip *s = arguments;
+    for (int64_t i = 0; i < s->rows; i++) check_stop(), nearest_of_row(s, i);
+}
+
+Status nearest_in_strip(const double *X, int64_t n, int64_t d, const double *length, const float *about, int64_t first,
+                        int64_t rows, int64_t k, double unit, int64_t *row, double *squared)
+{
+    Strip strip = {X, length, about, n, d, first, rows, k, row, unit, squared};
+    return call_single(nearest_of_rows, &strip);
+}
 
 /*
  * The level of a distance; distance * scale is below 1. Each of the OCTAVES below 1 has 2^FINE levels, so that one row far
@@ -96,28 +109,57 @@ static int64_t level(double distance, double scale, const int64_t *places)
     return ((int64_t)OCTAVES << FINE) + (places[found] << FINER) + inner;
 }
 
-/*
- * Count the distances at each level. distance: (rows, columns), of rows to themselves and all later ones, so the pairs are
- * those above the diagonal. places: indices of divided levels, or NULL; counts: one for each level.
- */
-void count_levels(const double *distance, int64_t rows, int64_t columns, double scale, const int64_t *places,
-                  int64_t *counts)
+typedef struct {
+    const double *distance;
+    int64_t rows, columns;
+    double scale;
+    const int64_t *places;
+    int64_t *counts;
+} Census;
+
+static void count_rows(void *arguments)
 {
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = i + 1; j < columns; j++) counts[level(distance[i * columns + j], scale, places)]++;
+    const Census *c = arguments;
+    for (int64_t i = 0; i < c->rows; i++) {
+        check_stop();
+        const double *distance = c->distance + i * c->columns;
+        for (int64_t j = i + 1; j < c->columns; j++) c->counts[level(distance[j], c->scale, c->places)]++;
+    }
 }
 
-/* The sum over the same pairs of the product of their ranks in two spaces; ranks: by level. */
-double rank_products(const double *a, const double *b, int64_t rows, int64_t columns, double scale_a, double scale_b,
-                     const int64_t *places_a, const int64_t *places_b, const double *rank_a, const double *rank_b)
+Status count_levels(const double *distance, int64_t rows, int64_t columns, double scale, const int64_t *places,
+                    int64_t *counts)
 {
-    double total = 0;
-    for (int64_t i = 0; i < rows; i++) {
-        const double *p = a + i * columns, *q = b + i * columns;
+    Census census = {distance, rows, columns, scale, places, counts};
+    return call_single(count_rows, &census);
+}
+
+typedef struct {
+    const double *distance[2], *rank[2];
+    const int64_t *places[2];
+    double scale[2], total;
+    int64_t rows, columns;
+} Products;
+
+static void add_products(void *arguments)
+{
+    Products *p = arguments;
+    for (int64_t i = 0; i < p->rows; i++) {
+        check_stop();
+        const double *a = p->distance[0] + i * p->columns, *b = p->distance[1] + i * p->columns;
         double sum = 0;
-        for (int64_t j = i + 1; j < columns; j++)
-            sum += rank_a[level(p[j], scale_a, places_a)] * rank_b[level(q[j], scale_b, places_b)];
-        total += sum;
+        for (int64_t j = i + 1; j < p->columns; j++)
+            sum += p->rank[0][level(a[j], p->scale[0], p->places[0])] * p->rank[1][level(b[j], p->scale[1], p->places[1])];
+        p->total += sum;
     }
-    return total;
+}
+
+Status rank_products(const double *a, const double *b, int64_t rows, int64_t columns, double scale_a, double scale_b,
+                     const int64_t *places_a, const int64_t *places_b, const double *rank_a, const double *rank_b,
+                     double *total)
+{
+    Products products = {{a, b}, {rank_a, rank_b}, {places_a, places_b}, {scale_a, scale_b}, 0, rows, columns};
+    Status status = call_single(add_products, &products);
+    *total = products.total;
+    return status;
 }

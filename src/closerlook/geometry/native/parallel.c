@@ -1,10 +1,11 @@
 #include "parallel.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
-enum { PATIENCE = 2000 }; /* spins, about 20 us, before a thread sleeps: passes follow each other closely */
+#include "sizes.h"
+#include "threads.h"
+
+enum { PATIENCE = SIZE(2000, 0) }; /* spins, about 20 us, before a thread sleeps: passes follow each other closely */
 
 static void relax(void)
 {
@@ -21,97 +22,113 @@ typedef struct {
 } Seat;
 
 struct Crew {
+    Call *call;
     int workers, leaving;
     int64_t tasks;
     _Atomic int busy;
     _Atomic int64_t round, next;
     Work work;
     void *context;
-    pthread_t *thread;
+    Thread *thread;
     Seat *seat;
-    pthread_mutex_t lock;
-    pthread_cond_t begin, end;
+    Lock lock;
+    Condition begin, end;
 };
 
-static void take_tasks(Crew *crew, int worker)
+static void take_tasks(void *argument)
 {
+    const Seat *seat = argument;
+    Crew *crew = seat->crew;
     for (;;) {
         int64_t task = atomic_fetch_add(&crew->next, 1);
         if (task >= crew->tasks) return;
-        crew->work(crew->context, task, worker);
+        check_stop();
+        crew->work(crew->context, task, seat->worker);
     }
 }
 
-static void *attend(void *argument)
+THREAD_FUNCTION(attend, argument)
 {
     Seat *seat = argument;
     Crew *crew = seat->crew;
     int64_t seen = 0;
     for (;;) {
         for (int i = 0; i < PATIENCE && atomic_load_explicit(&crew->round, memory_order_relaxed) == seen; i++) relax();
-        pthread_mutex_lock(&crew->lock);
-        while (crew->round == seen && !crew->leaving) pthread_cond_wait(&crew->begin, &crew->lock);
+        lock_take(&crew->lock);
+        while (crew->round == seen && !crew->leaving) condition_wait(&crew->begin, &crew->lock);
         seen = crew->round;
         int leaving = crew->leaving;
-        pthread_mutex_unlock(&crew->lock);
-        if (leaving) return NULL;
-        take_tasks(crew, seat->worker);
-        pthread_mutex_lock(&crew->lock);
-        if (--crew->busy == 0) pthread_cond_signal(&crew->end);
-        pthread_mutex_unlock(&crew->lock);
+        lock_give(&crew->lock);
+        if (leaving) return THREAD_RESULT;
+        call_attempt(crew->call, seat->worker, take_tasks, seat);
+        lock_take(&crew->lock);
+        if (--crew->busy == 0) condition_tell(&crew->end);
+        lock_give(&crew->lock);
     }
 }
 
 Crew *crew_new(int workers)
 {
-    Crew *crew = calloc(1, sizeof *crew);
-    pthread_mutex_init(&crew->lock, NULL);
-    pthread_cond_init(&crew->begin, NULL);
-    pthread_cond_init(&crew->end, NULL);
-    crew->thread = calloc((size_t)workers, sizeof *crew->thread);
-    crew->seat = calloc((size_t)workers, sizeof *crew->seat);
+    Crew *crew = allocate_zeros(1, sizeof *crew);
+    crew->thread = allocate_zeros(workers, sizeof *crew->thread);
+    crew->seat = allocate_zeros(workers, sizeof *crew->seat);
+    lock_new(&crew->lock);
+    condition_new(&crew->begin);
+    condition_new(&crew->end);
+    crew->call = call_current();
+    crew->seat[0] = (Seat){crew, 0};
     crew->workers = 1;
+    call_own_crew(crew);
     for (int i = 1; i < workers; i++) {
         crew->seat[i] = (Seat){crew, i};
-        if (pthread_create(&crew->thread[i], NULL, attend, &crew->seat[i])) break; /* fewer threads, same result */
+        if (thread_start(&crew->thread[i], attend, &crew->seat[i])) break; /* fewer threads, same result */
         crew->workers++;
     }
     return crew;
 }
 
-void crew_free(Crew *crew)
+void crew_end(Crew *crew)
 {
-    pthread_mutex_lock(&crew->lock);
+    lock_take(&crew->lock);
     crew->leaving = 1;
-    pthread_cond_broadcast(&crew->begin);
-    pthread_mutex_unlock(&crew->lock);
-    for (int i = 1; i < crew->workers; i++) pthread_join(crew->thread[i], NULL);
-    pthread_mutex_destroy(&crew->lock);
-    pthread_cond_destroy(&crew->begin);
-    pthread_cond_destroy(&crew->end);
-    free(crew->thread);
-    free(crew->seat);
-    free(crew);
+    condition_tell(&crew->begin);
+    lock_give(&crew->lock);
+    for (int i = 1; i < crew->workers; i++) thread_join(crew->thread[i]);
+    lock_free(&crew->lock);
+    condition_free(&crew->begin);
+    condition_free(&crew->end);
 }
 
 int crew_size(const Crew *crew) { return crew->workers; }
 
+/* Wait until the other threads have ended their tasks; they leave them early if a signal ends the call. */
+static void wait_for_others(Crew *crew)
+{
+    for (int i = 0; i < PATIENCE && atomic_load_explicit(&crew->busy, memory_order_relaxed); i++) relax();
+    lock_take(&crew->lock);
+    while (crew->busy) {
+        condition_wait_for(&crew->end, &crew->lock, 50);
+        lock_give(&crew->lock);
+        call_ask();
+        lock_take(&crew->lock);
+    }
+    lock_give(&crew->lock);
+}
+
 void crew_run(Crew *crew, Work work, void *context, int64_t tasks)
 {
     if (tasks <= 1 || crew->workers == 1) {
-        for (int64_t task = 0; task < tasks; task++) work(context, task, 0);
+        for (int64_t task = 0; task < tasks; task++) check_stop(), work(context, task, 0);
         return;
     }
-    pthread_mutex_lock(&crew->lock);
+    lock_take(&crew->lock);
     crew->work = work, crew->context = context, crew->tasks = tasks;
     atomic_store(&crew->next, 0);
     crew->busy = crew->workers - 1;
     crew->round++;
-    pthread_cond_broadcast(&crew->begin);
-    pthread_mutex_unlock(&crew->lock);
-    take_tasks(crew, 0);
-    for (int i = 0; i < PATIENCE && atomic_load_explicit(&crew->busy, memory_order_relaxed); i++) relax();
-    pthread_mutex_lock(&crew->lock);
-    while (crew->busy) pthread_cond_wait(&crew->end, &crew->lock);
-    pthread_mutex_unlock(&crew->lock);
+    condition_tell(&crew->begin);
+    lock_give(&crew->lock);
+    call_attempt(crew->call, 0, take_tasks, &crew->seat[0]);
+    wait_for_others(crew);
+    check_stop();
 }

@@ -4,11 +4,12 @@
 
 #include <stdint.h>
 
-typedef struct Crew Crew;
+#include "call.h"
+
 typedef void (*Work)(void *context, int64_t task, int worker);
 
-Crew *crew_new(int workers); /* workers includes the calling thread */
-void crew_free(Crew *crew);
+Crew *crew_new(int workers); /* workers includes the calling thread; the current call ends the crew */
+void crew_end(Crew *crew);
 int crew_size(const Crew *crew);
 void crew_run(Crew *crew, Work work, void *context, int64_t tasks);
 

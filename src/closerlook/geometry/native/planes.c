@@ -5,19 +5,31 @@
 #include <string.h>
 
 #include "linear.h"
+#include "sizes.h"
 
 enum {
-    PLANES = 32,  /* hyperplanes kept for two labels */
-    STRIPE = 512, /* points that a thread projects at a time */
+    PLANES = SIZE(32, 4),  /* hyperplanes kept for two labels, at most */
+    FEWEST = SIZE(4, 3),   /* and at least: more than SORTED */
+    SORTED = 2,            /* the first hyperplanes of two labels are kept for good, with all points in their order */
+    STRIPE = SIZE(512, 8), /* points that a thread projects at a time */
 };
+
+static const double EXTENT_BYTES = SIZE(1 << 30, 1 << 13); /* of all extents together */
+
+/* A point and its projection. */
+typedef struct {
+    double value;
+    int64_t point;
+} Place;
 
 /* Hyperplanes of two labels, and the extent of each of their clusters on them. */
 typedef struct {
     int64_t label[2];
     int n;
-    double *normal;          /* PLANES x d */
-    double *low, *high;      /* PLANES x (points of both labels) */
+    double *normal;          /* one row of d numbers for each */
+    double *low, *high;      /* one row of numbers for each: a number for each point of both labels */
     int64_t used[PLANES];    /* when the plane last separated a candidate */
+    Place *sorted[SORTED];   /* the points of both labels, each label in ascending order */
 } Pool;
 
 struct Planes {
@@ -27,27 +39,24 @@ struct Planes {
     Crew *crew;
     Pool **pool; /* for each entry of foe */
     double *projection;
+    int most;        /* hyperplanes of two labels */
     int64_t clock;
+    int64_t *marked; /* for each slot: the candidate for which it was last listed */
 };
 
 Planes *planes_new(const Linkage *link, const int64_t *foe_start, const int64_t *foe, double clear, Crew *crew)
 {
-    Planes *planes = calloc(1, sizeof *planes);
+    Planes *planes = allocate_zeros(1, sizeof *planes);
     planes->link = link, planes->foe_start = foe_start, planes->foe = foe, planes->clear = clear, planes->crew = crew;
-    planes->pool = calloc((size_t)foe_start[link->labels] + 1, sizeof(Pool *));
-    planes->projection = malloc(sizeof(double) * (link->n + 1));
+    planes->pool = allocate_zeros(foe_start[link->labels] + 1, sizeof(Pool *));
+    planes->projection = allocate(link->n + 1, sizeof(double));
+    planes->marked = allocate_zeros(link->n + 1, sizeof(int64_t));
+    double columns = 1;
+    for (int64_t label = 0; label < link->labels; label++)
+        columns += (double)(foe_start[label + 1] - foe_start[label]) * (double)(link->start[label + 1] - link->start[label]);
+    double room = EXTENT_BYTES / (columns * 2 * sizeof(double));
+    planes->most = room > PLANES ? PLANES : room < FEWEST ? FEWEST : (int)room;
     return planes;
-}
-
-void planes_free(Planes *planes)
-{
-    for (int64_t label = 0; label < planes->link->labels; label++)
-        for (int64_t e = planes->foe_start[label]; e < planes->foe_start[label + 1]; e++) {
-            Pool *p = planes->pool[e];
-            if (!p || planes->foe[e] < label) continue; /* both directions share one pool */
-            free(p->normal), free(p->low), free(p->high), free(p);
-        }
-    free(planes->pool), free(planes->projection), free(planes);
 }
 
 void planes_tick(Planes *planes) { planes->clock++; }
@@ -77,22 +86,22 @@ static Pool *pool_of(Planes *planes, int64_t label, int64_t foe)
     int64_t e = entry_of(planes, label, foe), back = entry_of(planes, foe, label);
     Pool *p = planes->pool[e];
     if (p) return p;
-    p = calloc(1, sizeof *p);
+    p = allocate_zeros(1, sizeof *p);
     p->label[0] = label < foe ? label : foe, p->label[1] = label < foe ? foe : label;
     int64_t width = width_of(planes->link, p);
-    p->normal = malloc(sizeof(double) * PLANES * planes->link->d);
-    p->low = malloc(sizeof(double) * PLANES * width);
-    p->high = malloc(sizeof(double) * PLANES * width);
+    p->normal = allocate(planes->most * planes->link->d, sizeof(double));
+    p->low = allocate(planes->most * width, sizeof(double));
+    p->high = allocate(planes->most * width, sizeof(double));
     planes->pool[e] = planes->pool[back] = p;
     return p;
 }
 
 /* The index for a new hyperplane: a free one, or that of the least recently used. */
-static int place_in(Pool *p)
+static int place_in(const Planes *planes, Pool *p)
 {
-    if (p->n < PLANES) return p->n++;
-    int oldest = 0;
-    for (int i = 1; i < PLANES; i++)
+    if (p->n < planes->most) return p->n++;
+    int oldest = SORTED;
+    for (int i = SORTED + 1; i < p->n; i++)
         if (p->used[i] < p->used[oldest]) oldest = i;
     return oldest;
 }
@@ -113,15 +122,23 @@ static void project_stripe(void *context, int64_t task, int worker)
     project(s->link->X + (s->from + from) * s->link->d, s->link->d, NULL, n, s->w, s->out + from);
 }
 
+static int by_value(const void *a, const void *b)
+{
+    double x = ((const Place *)a)->value, y = ((const Place *)b)->value;
+    return (x > y) - (x < y);
+}
+
 void planes_add(Planes *planes, int64_t label, int64_t foe, const double *normal)
 {
     const Linkage *l = planes->link;
+    if (entry_of(planes, label, foe) < 0 || entry_of(planes, foe, label) < 0) return; /* not foes: never compared */
     Pool *p = pool_of(planes, label, foe);
-    int h = place_in(p);
+    int h = place_in(planes, p);
     p->used[h] = planes->clock;
     memcpy(p->normal + h * l->d, normal, sizeof(double) * l->d);
     int64_t width = width_of(l, p), at = 0;
     double *low = p->low + h * width, *high = p->high + h * width;
+    Place *sorted = h < SORTED ? p->sorted[h] = allocate(width + 1, sizeof(Place)) : NULL;
     for (int64_t i = 0; i < width; i++) low[i] = INFINITY, high[i] = -INFINITY;
     for (int side = 0; side < 2; side++) {
         int64_t from = l->start[p->label[side]], n = l->start[p->label[side] + 1] - from;
@@ -131,9 +148,63 @@ void planes_add(Planes *planes, int64_t label, int64_t foe, const double *normal
             int64_t c = at + l->owner[from + i] - from;
             low[c] = fmin(low[c], planes->projection[i]);
             high[c] = fmax(high[c], planes->projection[i]);
+            if (sorted) sorted[at + i] = (Place){planes->projection[i], from + i};
         }
+        if (sorted) qsort(sorted + at, (size_t)n, sizeof(Place), by_value);
         at += n;
     }
+}
+
+/* The number of values below a limit. */
+static int64_t below(const Place *sorted, int64_t n, double limit)
+{
+    int64_t from = 0;
+    while (n > 0) {
+        int64_t half = n / 2;
+        if (sorted[from + half].value < limit)
+            from += half + 1, n -= half + 1;
+        else
+            n = half;
+    }
+    return from;
+}
+
+/*
+ * The shortest run of sorted points that contains a point of every cluster of the foe label that a sorted hyperplane does not
+ * separate from the union of a and b: a cluster without a point on the union's side, or within `clear` of it, is separable.
+ */
+static int64_t shortest_run(const Planes *planes, const Pool *p, int64_t foe, int64_t a, int64_t b, const Place **run)
+{
+    const Linkage *l = planes->link;
+    int64_t width = width_of(l, p), ca = column(l, p, a), cb = column(l, p, b), n = l->start[foe + 1] - l->start[foe];
+    int64_t first = foe == p->label[1] ? width - n : 0, shortest = n + 1;
+    for (int h = 0; h < SORTED && h < p->n; h++) {
+        const Place *sorted = p->sorted[h] + first;
+        const double *low = p->low + h * width, *high = p->high + h * width;
+        int64_t lower = below(sorted, n, nextafter(fmin(low[ca], low[cb]) - planes->clear, -INFINITY));
+        int64_t upper = below(sorted, n, nextafter(fmax(high[ca], high[cb]) + planes->clear, INFINITY));
+        if (n - lower < shortest) shortest = n - lower, *run = sorted + lower;
+        if (upper < shortest) shortest = upper, *run = sorted;
+    }
+    return shortest;
+}
+
+int64_t planes_foes(Planes *planes, int64_t entry, int64_t a, int64_t b, int64_t *slots)
+{
+    const Linkage *l = planes->link;
+    int64_t foe = planes->foe[entry], n = l->alive_n[foe], kept = 0;
+    const Pool *p = planes->pool[entry];
+    const Place *run = NULL;
+    int64_t length = p ? shortest_run(planes, p, foe, a, b, &run) : n + 1;
+    if (4 * length > 3 * n) {
+        memcpy(slots, l->alive + l->start[foe], sizeof(int64_t) * n);
+        return n;
+    }
+    for (int64_t i = 0; i < length; i++) {
+        int64_t slot = l->owner[run[i].point];
+        if (planes->marked[slot] != planes->clock) planes->marked[slot] = planes->clock, slots[kept++] = slot;
+    }
+    return kept;
 }
 
 int64_t planes_filter(Planes *planes, int64_t entry, int64_t a, int64_t b, int64_t *slots, int64_t n)

@@ -9,13 +9,15 @@
 
 typedef struct Planes Planes;
 
-/* foe_start, foe: see greedy.h; clear: clusters with a larger gap on a normal are provably separable. */
+/* foe_start, foe: see engine.h; clear: clusters with a larger gap on a normal are provably separable. */
 Planes *planes_new(const Linkage *link, const int64_t *foe_start, const int64_t *foe, double clear, Crew *crew);
-void planes_free(Planes *planes);
 void planes_add(Planes *planes, int64_t label, int64_t foe, const double *normal);
 
 /* Count one more candidate. A full pool replaces the hyperplane that has been unused for the most candidates. */
 void planes_tick(Planes *planes);
+
+/* List the clusters of the label at this entry of foe, without some that are provably separable from the union of a and b. */
+int64_t planes_foes(Planes *planes, int64_t entry, int64_t a, int64_t b, int64_t *slots);
 
 /* Keep those of n slots, all of the label at this entry of foe, that no hyperplane separates from the union of a and b. */
 int64_t planes_filter(Planes *planes, int64_t entry, int64_t a, int64_t b, int64_t *slots, int64_t n);

@@ -1,8 +1,8 @@
 #include "price.h"
 
 #include <math.h>
-#include <stdlib.h>
 
+#include "digits.h"
 #include "linear.h"
 
 /* The places with the smallest keys, at most SHORTLIST of them. */
@@ -40,7 +40,7 @@ typedef struct {
     Points points;
 } Stripe;
 
-enum { STRIPE = 256 };
+enum { STRIPE = SIZE(256, 4) };
 
 static void price_stripe(void *context, int64_t task, int worker)
 {
@@ -51,6 +51,15 @@ static void price_stripe(void *context, int64_t task, int worker)
     project_single(s->single, s->d, stripe->points.places + from, n, s->w_single, s->price + from);
 }
 
+/* The projection of a point on w, with the present number of digits. */
+static double value(const Solver *s, int64_t place)
+{
+    const double *row = s->X + place * s->d;
+    if (!s->precise) return dot(row, s->w, s->d);
+    check_stop();
+    return digits_round(digits_dot(row, s->w, s->w_low, s->d));
+}
+
 /*
  * Points are scanned in single precision; those within its error bound are projected again, so the result is that of double
  * precision.
@@ -58,23 +67,28 @@ static void price_stripe(void *context, int64_t task, int worker)
 double price_points(Solver *s, Points p, double sign, double length, int64_t *list, int64_t *n_list)
 {
     if (s->priced < p.n) {
-        free(s->price);
-        s->price = malloc(sizeof(float) * p.n);
+        release(s->price);
+        s->price = allocate(p.n, sizeof(float));
         s->priced = p.n;
     }
     for (int64_t i = 0; i < s->d; i++) s->w_single[i] = (float)(sign * s->w[i]);
     Stripe stripe = {s, p};
     int64_t stripes = (p.n + STRIPE - 1) / STRIPE;
-    if (s->crew && p.n * s->d > 1 << 18)
+    if (s->crew && p.n * s->d > SIZE(1 << 18, 0))
         crew_run(s->crew, price_stripe, &stripe, stripes);
     else
         for (int64_t i = 0; i < stripes; i++) price_stripe(&stripe, i, 0);
-    *n_list = smallest(p, s->price, list);
-    double low = INFINITY, open = INFINITY;
+    int64_t first = 0;
+    for (int64_t i = 1; i < p.n; i++)
+        if (s->price[i] < s->price[first]) first = i;
     double error = 1.01 * (double)(s->d + 16) * 0x1p-24 * s->longest * length; /* at most d + 3 roundings, and that of w */
-    for (int64_t i = 0; i < p.n; i++) open = fmin(open, s->price[i]);
-    for (int64_t i = 0; i < p.n; i++)
-        if (s->price[i] <= open + 2 * error) low = fmin(low, sign * dot(s->X + p.places[i] * s->d, s->w, s->d));
+    double near = s->price[first] + 2 * error, base = sign * value(s, p.places[first]), low = base;
+    for (int64_t i = 0; i < p.n; i++) {
+        double key = s->price[i];
+        if (key <= near) key = sign * value(s, p.places[i]), low = fmin(low, key);
+        s->price[i] = (float)(key - base); /* relative to the first, the order of near points survives in a float */
+    }
+    *n_list = smallest(p, s->price, list);
     return sign * low;
 }
 
@@ -84,8 +98,8 @@ double price_all(Solver *s, Points A, Points B, double length)
     double high = price_points(s, B, -1, length, s->list_b, &s->n_list_b);
     s->pricings++;
     double lower = (low - high) / length;
-    if (lower > s->lower) {
-        s->lower = lower, s->low_a = low / length, s->high_b = high / length;
+    if (lower - s->slack > s->lower) {
+        s->lower = lower - s->slack, s->low_a = low / length, s->high_b = high / length;
         for (int64_t i = 0; i < s->d; i++) s->normal[i] = s->w[i] / length;
     }
     return lower;

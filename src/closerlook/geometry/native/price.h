@@ -2,9 +2,10 @@
 #ifndef CLOSERLOOK_PRICE_H
 #define CLOSERLOOK_PRICE_H
 
+#include "sizes.h"
 #include "solver.h"
 
-enum { SHORTLIST = 64 }; /* points of each side that are projected at every step */
+enum { SHORTLIST = SIZE(32, 8) }; /* points of each side that are projected at every step */
 
 /* The projections of a side's shortlist on sign * w; returns the smallest. */
 typedef struct {

@@ -1,4 +1,4 @@
-/* The solver's fields, shared by hull.c, active.c, price.c and state.c. */
+/* The solver's fields, shared by hull.c, active.c, precise.c, price.c and state.c. */
 #ifndef CLOSERLOOK_SOLVER_H
 #define CLOSERLOOK_SOLVER_H
 
@@ -17,13 +17,18 @@ struct Solver {
     double *weight;
     double **row;  /* its signed row, relative to the origin */
     double *R, *ya, *yb, *x, *g, *z, *t;
-    double *rows;
+    int64_t *old_place; /* scratch of active_rebuild */
+    signed char *old_side;
+    /* with more digits: the lower halves of x, w and t */
+    int precise;
+    double *x_low, *w_low, *t_low;
     double lift; /* squared lifting coordinate */
     double *origin, *w, *normal, *point;
     /* the shortlist */
     int64_t *list_a, *list_b, n_list_a, n_list_b;
     float *price, *w_single;
     int64_t priced;
+    double slack; /* bound on the rounding error of a distance with the present number of digits */
     double lower, upper, low_a, high_b;
     int64_t steps, pricings;
 };

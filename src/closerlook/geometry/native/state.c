@@ -1,5 +1,4 @@
 /* Saved states: the active set of a solver, without the rows, which can be computed from its points. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "active.h"
@@ -15,7 +14,7 @@ State *solver_save(const Solver *s)
 {
     size_t k = (size_t)s->k, d = (size_t)s->d, doubles = d + 3 * k + k * (k + 1) / 2;
     size_t size = sizeof(State) + sizeof(double) * doubles + sizeof(int64_t) * k + k;
-    State *state = malloc(size);
+    State *state = allocate((int64_t)size, 1);
     state->size = size, state->k = s->k, state->lift = s->lift;
     double *to = state->numbers;
     memcpy(to, s->origin, sizeof(double) * d), to += d;

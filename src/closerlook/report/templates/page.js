@@ -281,7 +281,7 @@
   function blockedMerge(merge) {
     const [first, second] = merge.sizes;
     const meta = make("span", { class: "meta" }, ` clusters of ${counted(first, "point")} and ${counted(second, "point")}, blocked by `);
-    const size = make("span", { class: "meta" }, ` (${counted(merge.blocker_size, "point")})${merge.decided ? "" : "; the overlap is not proved, because the solver stalled"}`);
+    const size = make("span", { class: "meta" }, ` (${counted(merge.blocker_size, "point")})${merge.decided ? "" : "; the overlap is not proved, because the distance is too close to τ"}`);
     const summary = make("summary", {}, make("strong", {}, named(merge.label)), meta, make("strong", {}, named(merge.other)), size);
     const two = make("div", { class: "two" }, side(merge.label, merge.points), side(merge.other, merge.blocker_points));
     return make("details", {}, summary, two);

@@ -1,0 +1,218 @@
+/*
+ * A candidate: two clusters that may merge. Their union must be separable from every cluster of each label that its own label
+ * overlaps. Most are settled without scanning points: by hyperplanes kept for each pair of labels, on which the extent of every
+ * cluster is known, or by spheres; then by the hyperplane stored for this pair of clusters. The solver decides the rest.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "greedy.h"
+#include "linear.h"
+#include "sizes.h"
+
+enum {
+    CROWD = SIZE(16, 2),    /* opposing clusters that are sorted */
+    FEW = SIZE(8, 1),       /* a union with fewer foes left after the cheapest tests adds no hyperplane for its label */
+    LARGE = SIZE(24, 3),    /* two clusters with at least this many points keep their hyperplane for their labels */
+    STATEFUL = SIZE(16, 2), /* a solver state with at least this many active points is kept */
+};
+
+static const double *mean_of(const Greedy *g, int64_t foe) { return (foe < g->n ? g->link->mean : g->X) + foe * g->d; }
+
+/* Whether the direction between the means is the normal of a hyperplane between the union and an opposing cluster. */
+static int apart_by_means(Greedy *g, int64_t a, int64_t b, Found *f)
+{
+    const double *foe_mean = mean_of(g, f->foe);
+    double length = sqrt(squared_distance(g->union_mean, foe_mean, g->d));
+    if (!(length > 0)) return 0;
+    for (int64_t i = 0; i < g->d; i++) f->normal[i] = (g->union_mean[i] - foe_mean[i]) / length;
+    f->high = linkage_extreme(g->link, f->foe, f->normal, -1);
+    f->low = linkage_extreme_from(g->link, b, f->normal, 1, f->high);
+    if (f->low - f->high <= g->clear) return 0;
+    f->low = fmin(f->low, linkage_extreme_from(g->link, a, f->normal, 1, f->high));
+    return f->low - f->high > g->clear;
+}
+
+static void try_foe(void *context, int64_t task, int worker)
+{
+    Greedy *g = context;
+    Trial *t = &g->trial[task];
+    Found *f = &t->found;
+    Solver *s = g->solver[worker];
+    int64_t *members = g->foe_members[worker], n = 1;
+    if (f->foe < g->n)
+        n = linkage_points(g->link, f->foe, members);
+    else
+        members[0] = f->foe;
+    Wanted wanted = {g->tau, g->slack, 0, 100 * (g->d + 100)};
+    const double *mean = mean_of(g, f->foe);
+    Points own = {g->members, g->members_n, g->union_mean}, foe = {members, n, mean};
+    Points news = {g->members + g->news, g->members_n - g->news, NULL};
+    t->verdict = f->turned ? solve(s, foe, own, &wanted, t->from, news, -1) : solve(s, own, foe, &wanted, t->from, news, 1);
+    t->steps = solver_steps(s);
+    f->low = solver_low_a(s), f->high = solver_high_b(s);
+    memcpy(f->normal, solver_normal(s), sizeof(double) * g->d);
+    t->n_active = solver_active(s, t->place, t->weight, t->side);
+    if (f->turned)
+        for (int64_t i = 0; i < t->n_active; i++) t->side[i] = (signed char)-t->side[i];
+    f->state = t->verdict == SEPARABLE && t->n_active >= STATEFUL ? solver_save(s) : NULL;
+}
+
+static void record_refusal(Greedy *g, int64_t a, int64_t b, const Trial *t)
+{
+    int64_t at = g->counts.refusals++;
+    if (at >= g->refusal_room) {
+        g->refusal_room = 2 * g->refusal_room + 64;
+        g->refusal = reallocate(g->refusal, 4 * g->refusal_room, sizeof(int64_t));
+    }
+    int64_t *r = g->refusal + 4 * at, weights = t->verdict == OVERLAPPING ? t->n_active : 0;
+    r[0] = a, r[1] = b, r[2] = t->found.foe, r[3] = g->counts.weights;
+    if (g->counts.weights + weights > g->weight_room) {
+        g->weight_room = 2 * g->weight_room + g->d + 64;
+        g->weight_place = reallocate(g->weight_place, g->weight_room, sizeof(int64_t));
+        g->weight = reallocate(g->weight, g->weight_room, sizeof(double));
+        g->weight_side = reallocate(g->weight_side, g->weight_room, 1);
+    }
+    memcpy(g->weight_place + g->counts.weights, t->place, sizeof(int64_t) * weights);
+    memcpy(g->weight + g->counts.weights, t->weight, sizeof(double) * weights);
+    memcpy(g->weight_side + g->counts.weights, t->side, (size_t)weights);
+    g->counts.weights += weights;
+}
+
+/* Drop from rest[from..) the clusters whose sphere is disjoint from the union's; n + i is frozen row i. */
+static void filter_by_spheres(Greedy *g, int64_t from, int frozen)
+{
+    const Linkage *l = g->link;
+    int64_t kept = from;
+    for (int64_t i = from; i < g->rest_n; i++) g->place[i - from] = frozen ? g->rest[i] - g->n : l->seat[g->rest[i]];
+    lead_distances(g->union_lead, frozen ? g->frozen_lead : l->lead, g->place, g->rest_n - from, g->bound);
+    for (int64_t i = from; i < g->rest_n; i++) {
+        double reach = g->union_radius + (frozen ? 0 : l->radius[g->rest[i]]) + g->tau;
+        g->rest[kept] = g->rest[i];
+        kept += !linkage_beyond(l, g->bound[i - from], reach);
+    }
+    g->counts.by_sphere += g->rest_n - kept;
+    g->rest_n = kept;
+}
+
+/* Write to rest the opposing clusters that the cheap tests do not settle. */
+static void gather_foes(Greedy *g, int64_t a, int64_t b)
+{
+    Linkage *l = g->link;
+    int64_t label = l->label[a];
+    g->rest_n = 0;
+    for (int64_t e = g->foe_start[label]; e < g->foe_start[label + 1]; e++) {
+        int64_t from = g->rest_n, foe = g->foe[e], n = l->alive_n[foe];
+        g->counts.foes += n;
+        int64_t kept = planes_filter(g->planes, e, a, b, g->rest + from, planes_foes(g->planes, e, a, b, g->rest + from));
+        g->counts.by_plane += n - kept;
+        g->rest_n = from + kept;
+        filter_by_spheres(g, from, 0);
+    }
+    int64_t from = g->rest_n;
+    for (int64_t i = g->block_start[label]; i < g->block_start[label + 1]; i++) g->rest[g->rest_n++] = g->n + g->block[i];
+    g->counts.foes += g->rest_n - from;
+    filter_by_spheres(g, from, 1);
+}
+
+static int64_t size_of(const Greedy *g, int64_t foe) { return foe < g->n ? g->link->size[foe] : 1; }
+
+/* Move the largest clusters to the front: they block more often. */
+static void sort_foes(Greedy *g)
+{
+    /* sort only the first few entries: the order of the rest does not matter */
+    int64_t front = g->rest_n < CROWD ? g->rest_n : CROWD;
+    for (int64_t i = 0; i < front; i++) {
+        int64_t best = i;
+        for (int64_t j = i + 1; j < g->rest_n; j++)
+            if (size_of(g, g->rest[j]) > size_of(g, g->rest[best])) best = j;
+        int64_t t = g->rest[i];
+        g->rest[i] = g->rest[best], g->rest[best] = t;
+    }
+}
+
+/* Let the solver decide the union against some foes, one on each thread; returns 0 if one of them blocks. */
+static int solve_foes(Greedy *g, const Candidate *c, const int64_t *foes, int64_t n)
+{
+    Linkage *l = g->link;
+    if (!g->members_n) {
+        g->news = linkage_points(l, c->large, g->members);
+        g->members_n = g->news + linkage_points(l, c->small, g->members + g->news);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        Trial *t = &g->trial[i];
+        t->found.foe = foes[i];
+        t->from = memory_state(g->memory, c->large, foes[i], &t->found.turned);
+    }
+    solver_share(g->solver[0], n == 1 ? g->crew : NULL);
+    crew_run(g->crew, try_foe, g, n);
+    for (int64_t i = 0; i < n; i++) {
+        const Trial *t = &g->trial[i];
+        int64_t foe = t->found.foe;
+        if (t->verdict != SEPARABLE) { /* discard the tests after the first failure, as if they were made one at a time */
+            g->counts.undecided += t->verdict == UNDECIDED;
+            g->last_blocker[c->a] = g->last_blocker[c->b] = foe;
+            record_refusal(g, c->a, c->b, t);
+            for (int64_t j = i; j < n; j++) release(g->trial[j].found.state);
+            return 0;
+        }
+        g->counts.solved++, g->counts.steps += t->steps;
+        memory_keep(g->memory, c->large, &t->found);
+        if (foe < g->n && c->crowded && l->size[foe] + g->members_n >= LARGE)
+            planes_add(g->planes, l->label[c->a], l->label[foe], t->found.normal);
+    }
+    return 1;
+}
+
+/* Whether the hyperplane stored for one of the parts, or for larger foes the line of the means, separates the union. */
+static int apart_cheaply(Greedy *g, const Candidate *c, int64_t foe)
+{
+    check_stop();
+    if (memory_recall(g->memory, c->large, c->small, foe, 1) || memory_recall(g->memory, c->small, c->large, foe, 0)) {
+        g->counts.by_memory++;
+        return 1;
+    }
+    int turned;
+    if (memory_state(g->memory, c->large, foe, &turned)) return 0; /* the solver was needed before */
+    Found found = {.foe = foe, .normal = g->trial[0].found.normal};
+    if (!apart_by_means(g, c->large, c->small, &found)) return 0;
+    g->counts.by_means++;
+    memory_keep(g->memory, c->large, &found);
+    return 1;
+}
+
+/* Test the cluster that last blocked a part before all others; returns 0 if it blocks the union, too. */
+static int pass_blocker(Greedy *g, const Candidate *c, int64_t part)
+{
+    int64_t foe = g->last_blocker[part];
+    if (foe < 0) return 1;
+    if (foe < g->n) foe = g->link->owner[foe];
+    if (foe == g->passed[0] || foe == g->passed[1]) return 1;
+    g->passed[part == c->b] = foe;
+    return apart_cheaply(g, c, foe) || solve_foes(g, c, &foe, 1);
+}
+
+int candidate_allowed(Greedy *g, int64_t a, int64_t b)
+{
+    Linkage *l = g->link;
+    Candidate c = {a, b, l->size[a] >= l->size[b] ? a : b, l->size[a] >= l->size[b] ? b : a, 0};
+    planes_tick(g->planes);
+    g->union_radius = linkage_union(l, a, b, g->union_mean, g->union_lead);
+    g->members_n = 0, g->passed[0] = g->passed[1] = -1;
+    if (!pass_blocker(g, &c, a) || !pass_blocker(g, &c, b)) return 0;
+    gather_foes(g, a, b);
+    int64_t kept = 0;
+    c.crowded = g->rest_n >= FEW;
+    for (int64_t i = 0; i < g->rest_n; i++) {
+        int64_t foe = g->rest[i];
+        if (foe != g->passed[0] && foe != g->passed[1] && !apart_cheaply(g, &c, foe)) g->rest[kept++] = foe;
+    }
+    g->rest_n = kept;
+    sort_foes(g);
+    int threads = crew_size(g->crew);
+    for (int64_t at = 0, n; at < g->rest_n; at += n) {
+        n = g->rest_n - at < threads ? g->rest_n - at : threads;
+        if (!solve_foes(g, &c, g->rest + at, n)) return 0;
+    }
+    return 1;
+}
