@@ -248,7 +248,7 @@ def test_undecided_is_defined_only_if_the_page_uses_it() -> None:
     table.loc[table.measure == "n_undecided", "value"] = 2.0
     text = text_of(table)
     assert "undecided: 2 → 2" in text
-    assert "undecidedof two clusters: the solver stalled" in text
+    assert "undecidedof two clusters: the distance of their convex hulls" in text
 
 
 def test_a_page_says_how_many_blocked_merges_are_stored() -> None:

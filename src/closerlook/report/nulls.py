@@ -57,10 +57,11 @@ def _similarity_note(table: Table, test_split: str) -> str:
     others = [meaning for other, meaning in TRAIN_SPLITS.items() if COMPARED_WITH[other] in titles]
     if others:
         sentences.append(
-            f"On the right: the similarity of the train split to the train split of {' or of '.join(others)}. If a "
-            "value is the mean of several similarities (several seeds, or several other encoders), ± is their standard "
-            "deviation."
+            f"On the right: the similarity of the train split to the train split of {' or of '.join(others)}. With "
+            "several seeds, a value is their mean, and ± is their standard deviation."
         )
+    if COMPARED_WITH["encoder"] in titles:
+        sentences.append(f"Column “{COMPARED_WITH['encoder']}”: mean ± standard deviation over these encoders.")
     return " ".join(sentences)
 
 

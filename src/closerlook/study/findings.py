@@ -357,9 +357,9 @@ def change_by_layer(results: Results) -> Finding:
         rule="A run supports the finding if the mean spatial similarity to the pretrained encoder is lower over the "
         "upper half of the layers than over the lower half, and the permutation test of that similarity at the last "
         f"layer gives p ≤ {SIGNIFICANCE}; otherwise it contradicts the finding. It has no answer if fewer than two "
-        "layers have a similarity, or if the labels were permuted too few times for such a p-value. All layers that "
-        "have a similarity count, also layer 0 (the embeddings); if their number is odd, the middle one belongs to "
-        "neither half.",
+        "layers have a similarity, or if the labels were permuted too few times for such a p-value. Every layer with "
+        "a known similarity is used, including layer 0 (the embeddings); if the number of these layers is odd, the "
+        "middle one belongs to neither half.",
         no_answer=_reasons(answers) or NO_LAYERS,
     )
 

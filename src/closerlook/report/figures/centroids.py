@@ -61,8 +61,8 @@ def centroid_paths(results: Results, runs: list[Run]) -> Figure | None:
         title=f"Paths of the centroids: {shorten(run.encoder)} on {shorten(run.task)}",
         caption=f"Train, seed {run.seed}; {_layers_text(layers)}. Rings: before fine-tuning; small dots: snapshots in "
         "between; large dots: after fine-tuning. Axes: the first two principal components, computed for each layer "
-        f"over the centroids of all labels at all steps. They explain {shares} of the variance. At first, only the "
-        "three labels that are closest to each other before fine-tuning are shown.",
+        f"over the centroids of all labels at all steps. They explain {shares} of the variance. Shown at first: the "
+        "three labels that are closest to each other before fine-tuning.",
         alt=f"Paths of {len(labels)} label centroids in a plane at layers {', '.join(map(str, layers))}; shown first: "
         f"{', '.join(shorten(label) for label in closest)}.",
         encoder=run.encoder,

@@ -63,9 +63,9 @@ def similarity_and_null(results: Results, encoder: str) -> Figure | None:
     return Figure(
         title=f"Similarity with true and shuffled labels: {shorten(encoder)}",
         caption=f"Last layer, {count_of(len(tasks), 'task')}. Rings: before fine-tuning; dots: after. Grey: similarity "
-        f"with shuffled labels, mean ± {BAND:g} standard deviations. Lines: 95% bootstrap interval over labels; "
-        "if a dot or ring is the mean of several similarities (several seeds or other encoders), ± one standard "
-        "deviation.",
+        f"with shuffled labels, mean ± {BAND:g} standard deviations. Lines: 95% bootstrap interval over labels "
+        "(with several seeds, ± one standard deviation)"
+        + ("; other encoders: ± one standard deviation over them." if "encoder" in comparisons else "."),
         alt=f"Dot plots of the similarity by task: {'; '.join(titles.values())}. {above} of {known} similarities are "
         "above the band for shuffled labels.",
         encoder=encoder,
