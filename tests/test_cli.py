@@ -196,7 +196,7 @@ def test_vectors_of_other_weights_are_not_written_over(own_store: Path, tmp_path
     before = file.read_bytes()
     closerlook(*asked, store=own_store)
     done = closerlook(*asked, "--pool", "mean", store=own_store, code=2)
-    assert f"{file} has vectors that differ in pool; choose another folder with --out" in done.stderr
+    assert f"{file} exists, and its vectors differ from the new ones in pool; choose another folder" in done.stderr
     assert file.read_bytes() == before
 
 

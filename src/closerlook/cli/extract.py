@@ -195,7 +195,8 @@ def _refuse_overwriting(space: Space, file: Path) -> None:
     differs = [name for name in new if name != "versions" and new[name] != old[name]]
     if differs:
         raise InputError(
-            f"{file} has vectors that differ in {', '.join(differs)}; choose another folder with --out, or remove it"
+            f"{file} exists, and its vectors differ from the new ones in {', '.join(differs)}; choose another folder "
+            "with --out, or remove this file"
         )
 
 

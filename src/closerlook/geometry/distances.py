@@ -29,8 +29,8 @@ class ClusterDistances:
     Clusters with the same hull (conflicting rows at one position) share a shape, which is a number.
 
     shape: (k,) the shape of each cluster, -1 if it is excluded. lower, upper: (shapes, shapes) bounds of the distances;
-    NaN if no two clusters of different labels have these shapes. min_points: clusters with fewer rows are excluded.
-    excluded: the numbers of the excluded clusters. radius: the RMS radius of the space.
+    0 on the diagonal, NaN elsewhere if no two clusters of different labels have these shapes. min_points: clusters with
+    fewer rows are excluded. excluded: the numbers of the excluded clusters. radius: the RMS radius of the space.
     """
 
     clustering: Clustering
@@ -312,7 +312,7 @@ def _hull_distances(
     threads: int | None,
     progress: Progress | None,
 ) -> tuple[Floats, Floats]:
-    """(k, k) lower and upper bounds of the distances between the hulls of the groups of each pair; else NaN."""
+    """(k, k) bounds of the distances between the hulls of the groups of each pair; 0 on the diagonal, NaN elsewhere."""
     k = len(groups)
     lower, upper = np.full((k, k), np.nan), np.full((k, k), np.nan)
     np.fill_diagonal(lower, 0.0)

@@ -61,8 +61,8 @@ class Plan(PlanPart):
     tuning: how encoders are fine-tuned; None: they are not. snapshots: the steps at which fine-tuned encoders are
     measured. layers: the layers measured before and after fine-tuning. snapshot_layers: the layers measured at the
     snapshots in between. cross: pairs of tasks, the first to fine-tune on and the second to measure; "all": every pair.
-    threads: the number of torch threads in one cell. It does not depend on the number of workers, because it may change
-    the last digits of the vectors.
+    threads: the number of torch threads for one cell (one unit of work of the study). It is set here and not derived
+    from the number of workers, because the number of threads may change the last digits of the vectors.
     """
 
     name: str = Field("study", min_length=1)

@@ -178,7 +178,7 @@ MEASURES = (
         "label_overlap",
         "overlap of two labels",
         "share of the points of two labels that must be removed so that a hyperplane separates the rest (upper bound); "
-        "n: number of these points",
+        "n: the number of removed points",
         digits=3,
         rows="label pair",
         archive="none",

@@ -31,7 +31,7 @@ class Options:
     unit: Unit | None = None
     empty_nodes: bool = False
     split_column: str | None = None
-    find_splits: bool = False  # a column `split` may name the splits: neither the file's name nor an option does
+    find_splits: bool = False  # neither the file's name nor an option names the split: a column `split` may
 
     def given(self) -> list[str]:
         """The names of the options that are not at their default."""
