@@ -97,7 +97,7 @@ def _evidence(squares: Floats, along: Floats, rest: float, n: int) -> float:
 
 
 def gdv(X: ArrayLike, y: ArrayLike, *, threads: int | None = None) -> float:
-    """Mean distance within labels minus mean distance between labels, of halved z-scores, divided by the root of d.
+    """Mean distance within labels minus mean distance between labels, of z-scores times ½, divided by the root of d.
 
     Labels of one row have no distance within; NaN if every label has one row.
 
