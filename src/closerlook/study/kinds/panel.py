@@ -130,9 +130,8 @@ SCALARS: list[Scalar] = [
     _in_panel(
         "gdv",
         "GDV",
-        "each dimension is standardised (z-scores) and multiplied by ½; then the mean distance within labels minus the "
-        "mean distance between labels, divided by the square root of the number of dimensions; −1: well separated, "
-        "0: no label structure",
+        "mean distance within labels minus mean distance between labels, with z-scores times ½ as coordinates, divided "
+        "by √d (d: number of dimensions); −1: well separated, 0: no label structure",
         group="label fit",
     ),
     _in_panel(
