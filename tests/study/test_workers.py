@@ -213,7 +213,8 @@ def test_a_worker_ends_with_its_parent(unknown: Cell, tmp_path: Path) -> None:
     worker.submit(unknown, str(tmp_path)).result()
     (process,) = worker_processes()
     worker._parent_end.close()  # as the operating system does when the parent ends
-    assert process.wait(60) == 1
+    assert process.wait(60) in {1, None}  # None: loky was first to collect the exit code; too late raises an error
+    assert not process.is_running()
 
 
 def test_workers_find_thread_limits_and_ignore_interrupts(
