@@ -136,7 +136,7 @@ def test_control_c_says_how_to_go_on_and_leaves_no_process(
     until_begun(run, 0)
     os.killpg(run.process.pid, signal.SIGINT)  # to all of them, as a terminal does
     assert run.wait(30) == 130, run.told()
-    assert last_line(run) == "closerlook: interrupted; the same command goes on where it stopped"
+    assert last_line(run) == "closerlook: interrupted; run the same command again to continue where it stopped"
     until(lambda: not alive(run.process.pid), 10)
     finish(plan, out, "--workers", workers)
     same(out, single)
