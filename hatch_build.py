@@ -23,7 +23,7 @@ NAME = "kernels.so"  # also on macOS: ctypes loads a library with any suffix
 # No -march=native: a build must run on every processor of its architecture. No -ffast-math: the error bounds assume
 # IEEE arithmetic (a fused multiply-add only rounds less).
 FLAGS = shlex.split("-O3 -std=c11 -fPIC -fvisibility=hidden -shared -ffp-contract=fast -D_GNU_SOURCE -Wall -Wextra")
-LIBRARIES = [] if sys.platform == "win32" else ["-lm", "-lpthread"]
+LIBRARIES = ["-lm", "-lpthread"]  # not on Windows
 COMPILERS = ["cc", "gcc", "clang"]
 ZIG = [
     sys.executable,
@@ -82,7 +82,7 @@ def compile_library(native: Path = NATIVE) -> Path:
     with TemporaryDirectory(dir=native, prefix=NAME) as folder:  # a process that uses the old library keeps it
         started = Path(folder).stat().st_mtime_ns
         draft = Path(folder, NAME)
-        run_compiler([*find_compiler(), *FLAGS, "-o", str(draft), *map(str, sources), *LIBRARIES])
+        run_compiler([*find_compiler(), *FLAGS, "-o", str(draft), *map(str, sources), *system_libraries(sys.platform)])
         os.utime(draft, ns=(started, started))  # so that a source saved during the compilation is newer
         draft.replace(library)
     return library
@@ -90,9 +90,14 @@ def compile_library(native: Path = NATIVE) -> Path:
 
 def compile_for(platform: str, library: Path) -> None:
     """Compile the library for one of `PLATFORMS`, without symbols for a debugger."""
-    system = [] if platform.startswith("win") else ["-lm", "-lpthread"]
     sources = map(str, sorted(NATIVE.glob("*.c")))
-    run_compiler([*ZIG, "-target", PLATFORMS[platform], "-s", *FLAGS, "-o", str(library), *sources, *system])
+    command = [*ZIG, "-target", PLATFORMS[platform], "-s", *FLAGS, "-o", str(library), *sources]
+    run_compiler([*command, *system_libraries(platform)])
+
+
+def system_libraries(platform: str) -> list[str]:
+    """The libraries that a platform needs besides its standard one."""
+    return [] if platform.startswith("win") else LIBRARIES
 
 
 def build_wheels() -> None:
@@ -101,9 +106,7 @@ def build_wheels() -> None:
     subprocess.run([*hatchling, "sdist"], cwd=ROOT, check=True)
     for platform in PLATFORMS:
         environment = os.environ | {"CLOSERLOOK_PLATFORM": platform}
-        subprocess.run(
-            [sys.executable, "-m", "hatchling", "build", "-t", "wheel"], cwd=ROOT, env=environment, check=True
-        )
+        subprocess.run([*hatchling, "wheel"], cwd=ROOT, env=environment, check=True)
 
 
 def run_compiler(command: list[str]) -> None:

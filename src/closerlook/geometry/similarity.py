@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from closerlook.errors import InputError
 from closerlook.geometry.frame import plain
+from closerlook.geometry.weighted import Ranked, weighted_correlations
 
 Label = str | int
 Floats = NDArray[np.float64]
@@ -115,10 +116,10 @@ def spatial_similarity(
     generator = np.random.default_rng(seed)
     left, right = _read(a, "a"), _read(b, "b")
     labels, undefined = _common_labels(left, right)
-    x, y = _Pairs.of(left, labels), _Pairs.of(right, labels)
-    (pearson,), (spearman,) = _correlations(np.ones((1, len(x.values))), x, y)
-    intervals = _intervals(x, y, resamples, confidence, generator)
-    mantel = _mantel(x, y, permutations, generator)
+    x, y = _ranked_pairs(left, labels), _ranked_pairs(right, labels)
+    (pearson,), (spearman,) = weighted_correlations(np.ones((1, len(x.values))), x, y)
+    intervals = _intervals(x, y, _bootstrap_weights(len(labels), resamples, generator), resamples, confidence)
+    mantel = _mantel(x, y, len(labels), permutations, generator)
     return Similarity(
         pearson=float(pearson),
         spearman=float(spearman),
@@ -142,77 +143,24 @@ def spatial_similarity(
 # --- Statistics -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class _Pairs:
-    """The distances of the pairs i < j of m labels, and their ranks.
+def _ranked_pairs(table: _Table, labels: Sequence[Label]) -> Ranked:
+    """The distances of the pairs i < j of some labels, relative to the largest distance.
 
-    values: (p,). order: (p,) sorts them. starts: where each run of equal values starts in that order. run: (p,) the run
-    of each pair.
+    Dividing by the largest distance does not change correlations. Rounding makes distances equal that differ only by
+    rounding errors, so that ties, and spaces in which all distances are equal, are recognised.
     """
-
-    m: int
-    values: Floats
-    order: Integers
-    starts: Integers
-    run: Integers
-
-    @classmethod
-    def of(cls, table: _Table, labels: Sequence[Label]) -> _Pairs:
-        rows = [table.labels.index(label) for label in labels]
-        distances = table.values[np.ix_(rows, rows)][np.triu_indices(len(rows), 1)]
-        # Dividing by the largest distance does not change correlations. Rounding makes distances equal that differ only
-        # by rounding errors, so that ties, and spaces in which all distances are equal, are recognised.
-        values = np.round(distances / (distances.max() or 1.0), 12).astype(np.float64)
-        run = np.unique(values, return_inverse=True)[1]
-        order = np.argsort(values, kind="stable")
-        starts = np.flatnonzero(np.diff(run[order], prepend=-1))
-        return cls(len(rows), values, order, starts, run)
-
-    @property
-    def constant(self) -> bool:
-        return len(self.starts) == 1
-
-    def ranks(self, w: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-        """(k, p) the mean rank of each pair in each of k draws, and (k,) whether all distances in a draw are equal.
-
-        w: (k, p) how often each pair occurs in each draw.
-        """
-        times = np.add.reduceat(w[:, self.order], self.starts, axis=1)
-        ranks = np.cumsum(times, axis=1) - (times - 1) / 2
-        return ranks[:, self.run], times.max(axis=1) == times.sum(axis=1)
-
-    def standardised(self) -> Floats:
-        """(p,) with mean 0 and length 1: the inner product of two is their Pearson correlation."""
-        centred = self.values - self.values.mean()
-        return np.asarray(centred / np.linalg.norm(centred))
-
-
-def _correlations(w: Floats, x: _Pairs, y: _Pairs) -> tuple[Floats, Floats]:
-    """(k,) Pearson and (k,) Spearman if pair q occurs w[:, q] times, w: (k, p); NaN if a side is constant."""
-    (x_ranks, x_constant), (y_ranks, y_constant) = x.ranks(w), y.ranks(w)
-    lost = x_constant | y_constant
-    pearson = np.where(lost, np.nan, _pearson(w, x.values, y.values))
-    return pearson, np.where(lost, np.nan, _pearson(w, x_ranks, y_ranks))
-
-
-def _pearson(w: Floats, x: Floats, y: Floats) -> Floats:
-    """(k,) the correlation of x and y, (p,) or (k, p), with weights w: (k, p); in two passes, to avoid cancellation."""
-    with np.errstate(invalid="ignore", divide="ignore"):  # a constant side; the caller sets NaN
-        total = w.sum(axis=1, keepdims=True)
-        dx = x - (w * x).sum(axis=1, keepdims=True) / total
-        dy = y - (w * y).sum(axis=1, keepdims=True) / total
-        covariance = (w * (dx * dy)).sum(axis=1)
-        r = covariance / np.sqrt((w * (dx * dx)).sum(axis=1) * (w * (dy * dy)).sum(axis=1))
-    return np.asarray(np.clip(r, -1.0, 1.0))
+    rows = [table.labels.index(label) for label in labels]
+    distances = table.values[np.ix_(rows, rows)][np.triu_indices(len(rows), 1)]
+    return Ranked.of(np.round(distances / (distances.max() or 1.0), 12).astype(np.float64))
 
 
 def _intervals(
-    x: _Pairs, y: _Pairs, resamples: int, confidence: float, rng: np.random.Generator
+    x: Ranked, y: Ranked, weights: Iterator[Floats], resamples: int, confidence: float
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Percentile intervals of Pearson and of Spearman over draws of labels with replacement."""
+    """Percentile intervals of Pearson and of Spearman over draws with these weights."""
     chunks = [np.empty((2, 0))]
-    for w in _bootstrap_weights(x.m, resamples, rng):
-        chunks.append(np.stack(_correlations(w, x, y)))
+    for w in weights:
+        chunks.append(np.stack(weighted_correlations(w, x, y)))
     draws = np.concatenate(chunks, axis=1)
     draws = draws[:, ~np.isnan(draws[0])]
     if draws.shape[1] == 0 or 2 * draws.shape[1] < resamples:
@@ -248,9 +196,8 @@ class _Mantel:
     exact: bool
 
 
-def _mantel(x: _Pairs, y: _Pairs, permutations: int, rng: np.random.Generator) -> _Mantel:
-    """The one-sided Mantel test of two sets of label distances."""
-    m = x.m
+def _mantel(x: Ranked, y: Ranked, m: int, permutations: int, rng: np.random.Generator) -> _Mantel:
+    """The one-sided Mantel test of two sets of distances between m labels."""
     exact = math.factorial(m) <= permutations
     tried = math.factorial(m) - 1 if exact else permutations
     if tried == 0 or x.constant or y.constant:

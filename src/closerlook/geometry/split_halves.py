@@ -17,6 +17,7 @@ from closerlook.geometry.hulls import TAU
 from closerlook.geometry.kernels import Progress
 from closerlook.geometry.resampling import correlation, finite, rows_of
 from closerlook.geometry.similarity import spatial_similarity
+from closerlook.geometry.weighted import Ranked, weighted_correlations
 
 
 @dataclass(frozen=True)
@@ -190,32 +191,11 @@ def _bootstrap_interval(
     times = np.zeros((resamples, len(x)))
     for group, members in enumerate(rows):
         times[:, members] = (draws == group).sum(axis=1, keepdims=True)
-    drawn = finite(_repeated_spearman(x, y, times))
+    drawn = finite(weighted_correlations(times, Ranked.of(x), Ranked.of(y))[1])
     if len(drawn) <= resamples / 2:
         return math.nan, math.nan
     low, high = np.quantile(drawn, [0.025, 0.975]).tolist()
     return low, high
-
-
-def _repeated_spearman(x: Floats, y: Floats, times: Floats) -> Floats:
-    """For each row of `times`, the Spearman correlation if cell i occurs times[i] times; NaN if a side is constant."""
-    a, b = (_repeated_ranks(values, times) for values in (x, y))
-    total = times.sum(axis=1, keepdims=True)
-    a, b = (ranks - (times * ranks).sum(axis=1, keepdims=True) / total for ranks in (a, b))
-    square = (times * a * a).sum(axis=1) * (times * b * b).sum(axis=1)
-    product = (times * a * b).sum(axis=1)
-    varied = square > 1e-18 * total[:, 0] ** 6
-    return np.where(varied, product / np.sqrt(np.where(varied, square, 1.0)), np.nan)
-
-
-def _repeated_ranks(values: Floats, times: Floats) -> Floats:
-    """For each row of `times`, the rank of each value if value i occurs times[i] times; equal values share a rank."""
-    order = np.argsort(values, kind="stable")
-    first = np.append(True, np.diff(values[order]) > 0)  # of each run of equal values
-    counts = np.add.reduceat(times[:, order], np.flatnonzero(first), axis=1)
-    places = np.empty(len(values), np.intp)
-    places[order] = np.cumsum(first) - 1
-    return (np.cumsum(counts, axis=1) - (counts - 1) / 2)[:, places]
 
 
 def _held_out_errors(x: Floats, y: Floats, rows: list[Integers]) -> tuple[float, float]:
