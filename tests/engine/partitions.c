@@ -51,12 +51,12 @@ static void fill(Set *s, uint64_t seed, int64_t n, int64_t frozen, int64_t d, do
     for (int64_t i = 0; i < (LEADS - 1) * d; i++) s->basis[i] = i / d == i % d; /* the first axes, then zeros */
 }
 
-static Status cluster(Set *s)
+static Status cluster(Set *s, int64_t limit)
 {
     Greedy *greedy;
     int finished = 0;
     Status status = greedy_new(s->X, s->n, s->frozen, s->d, LABELS, s->start, s->order, s->mass, s->basis, s->foe_start, s->foe,
-                               s->block_start, s->block, 1e-6, 1e-12, 1e-12, s->threads, &greedy);
+                               s->block_start, s->block, 1e-6, 1e-12, 1e-12, limit, NULL, s->threads, &greedy);
     if (status) return status;
     status = greedy_add_plane(greedy, 0, 1, s->basis);
     while (!status && !finished) status = greedy_run(greedy, 0.01, &finished);
@@ -78,25 +78,25 @@ static Status decide(const Set *s, char *text)
     return status;
 }
 
-static int report(Set *s, int number)
+static int report(Set *s, int number, int64_t limit)
 {
     char verdicts[LABELS + 1] = "";
-    if (decide(s, verdicts) || cluster(s)) return 1;
-    printf("set %d: %s, %" PRId64 " merges, %" PRId64 " blocked, %" PRId64 " undecided:", number, verdicts, s->counts.merges,
-           s->counts.refusals, s->counts.undecided);
+    if (decide(s, verdicts) || cluster(s, limit)) return 1;
+    printf("set %d, limit %" PRId64 ": %s, %" PRId64 " attempts, %" PRId64 " merges, %" PRId64 " blocked, %" PRId64 " undecided:", number, limit, verdicts,
+           s->counts.attempts, s->counts.merges, s->counts.refusals, s->counts.undecided);
     for (int64_t i = 0; i < s->n; i++) printf(" %" PRId64, s->owner[i]);
     printf("\n");
     return 0;
 }
 
 /* Make each allocation fail; returns 1 if one goes unnoticed or leaves memory behind. */
-static int exhaust(Set *s)
+static int exhaust(Set *s, int64_t limit)
 {
     char verdicts[LABELS + 1];
     for (int64_t k = 1; k < 100000; k++) {
         engine_fail_allocation(k);
         Status status = decide(s, verdicts);
-        if (!status) status = cluster(s);
+        if (!status) status = cluster(s, limit);
         engine_fail_allocation(0);
         if (engine_blocks()) return 1;
         if (!status) return k < 50;
@@ -115,11 +115,11 @@ int main(void)
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes && !failed; i++)
         for (int threads = 1; threads <= 3 && !failed; threads++) {
             fill(s, i + 1, shapes[i].n, shapes[i].frozen, shapes[i].d, shapes[i].shift, threads);
-            failed = report(s, ++number);
+            failed = report(s, ++number, -1) || report(s, number, s->n);
         }
     for (int threads = 1; threads <= 3 && !failed; threads++) {
         fill(s, 7, 60, 5, 20, 0.1, threads);
-        failed = exhaust(s);
+        failed = exhaust(s, -1) || exhaust(s, s->n);
     }
     free(s);
     printf(failed ? "failed\n" : "all allocations checked\n");

@@ -48,8 +48,7 @@ def plain_cluster(X: ArrayLike, y: ArrayLike, tau: float = 1e-6) -> PlainCluster
         first, second = pair = closest(candidates)
         del candidates[pair]
         union = tuple(sorted(first + second))
-        foes = [foe for foe in clusters if labels[foe[0]] != labels[union[0]]]
-        if any(hulls_meet(points[list(union)], points[list(foe)], tau) for foe in foes):
+        if meets_another_label(points, labels, union, clusters, tau):
             refusals.append(pair)
             continue
         merges.append(pair)
@@ -57,11 +56,76 @@ def plain_cluster(X: ArrayLike, y: ArrayLike, tau: float = 1e-6) -> PlainCluster
         candidates = {(a, b): gap for (a, b), gap in candidates.items() if a not in pair and b not in pair}
         candidates |= distances_of_means(points, labels, conflicts, ((union, other) for other in clusters))
         clusters.append(union)
-    clusters.sort()
-    assignments = np.empty(len(labels), dtype=np.int64)
-    for number, members in enumerate(clusters):
+    names = [labels[members[0]] for members in sorted(clusters)]
+    return PlainClustering(numbered(clusters, len(labels)), names, conflicts, merges, refusals)
+
+
+@dataclass(frozen=True)
+class PlainAttempts:
+    """The clusters of the released loop, and its attempts."""
+
+    assignments: NDArray[np.int64]  # as above
+    merged: int
+    blocked: int
+
+
+def plain_released(X: ArrayLike, y: ArrayLike, *, limited: bool, tau: float = 1e-6) -> PlainAttempts:
+    """The merging loop of the released code: with its limit on attempts until 2022, and without it afterwards.
+
+    Without any test of overlap all rows of a label would be one cluster. If these clusters do not overlap, they are the
+    result. Otherwise the loop takes the closest pair of clusters of one label, removes it from the candidates, and
+    merges it unless the union overlaps a cluster of another label; the new cluster is a candidate with all others of
+    its label. The limit is the number of rows, and every pair that is taken counts. Identical rows of one label are
+    closest, so they come first; to that code two single places never overlap, so they merge even in conflict. In the
+    result a row within tau of a row of another label is a cluster of its own, as everywhere.
+    """
+    points, labels = in_radii(X), np.asarray(y).tolist()
+    n, places = len(labels), places_by_label(X, labels)
+    merged, blocked = n - len(places), 0
+    whole = [tuple(row for row in range(n) if labels[row] == label) for label in set(labels)]
+    if not any(hulls_meet(points[list(a)], points[list(b)], tau) for a, b in combinations(whole, 2)):
+        return PlainAttempts(numbered(whole, n), 0, 0)
+    clusters, none = list(places), np.zeros(0, np.int64)
+    candidates = distances_of_means(points, labels, none, combinations(clusters, 2))
+    while candidates and (merged + blocked < n or not limited):
+        first, second = pair = closest(candidates)
+        del candidates[pair]
+        union = tuple(sorted(first + second))
+        if meets_another_label(points, labels, union, clusters, tau):
+            blocked += 1
+            continue
+        merged += 1
+        clusters = [other for other in clusters if other not in pair]
+        candidates = {(a, b): gap for (a, b), gap in candidates.items() if a not in pair and b not in pair}
+        candidates |= distances_of_means(points, labels, none, ((union, other) for other in clusters))
+        clusters.append(union)
+    frozen = [place for place in places if meets_another_label(points, labels, place, places, tau)]
+    clusters = [other for other in clusters if other not in frozen] + [(row,) for place in frozen for row in place]
+    return PlainAttempts(numbered(clusters, n), merged, blocked)
+
+
+def places_by_label(X: ArrayLike, labels: list[Any]) -> list[Members]:
+    """The rows of each label at each place."""
+    places: dict[Any, list[int]] = {}
+    for row, (place, label) in enumerate(zip((np.asarray(X) + 0.0).tolist(), labels, strict=True)):
+        places.setdefault((*place, label), []).append(row)
+    return [tuple(rows) for rows in places.values()]
+
+
+def meets_another_label(
+    points: Points, labels: list[Any], rows: Members, clusters: list[Members], tolerance: float
+) -> bool:
+    """Whether the hull of the rows meets the hull of a cluster of another label."""
+    foes = [foe for foe in clusters if labels[foe[0]] != labels[rows[0]]]
+    return any(hulls_meet(points[list(rows)], points[list(foe)], tolerance) for foe in foes)
+
+
+def numbered(clusters: list[Members], n: int) -> NDArray[np.int64]:
+    """(n,) the cluster of each row; clusters are numbered by their smallest row."""
+    assignments = np.empty(n, dtype=np.int64)
+    for number, members in enumerate(sorted(clusters)):
         assignments[list(members)] = number
-    return PlainClustering(assignments, [labels[members[0]] for members in clusters], conflicts, merges, refusals)
+    return assignments
 
 
 def distances_of_means(

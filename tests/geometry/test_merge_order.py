@@ -43,17 +43,20 @@ def spaces() -> dict[str, tuple[Points, Labels]]:
     }
 
 
-def plain_merges(X: Points, y: Labels) -> list[tuple[int, int]]:
+def plain_merges(X: Points, y: Labels, limit: int | None = None) -> list[tuple[int, int]]:
     """The merges in order, each as the smallest rows of its two clusters, from a matrix of all distances.
 
-    Every union is tested against every cluster of the other labels, all with a new call of the solver.
+    Every union is tested against every cluster of the other labels, all with a new call of the solver. limit: the
+    number of attempts, blocked ones included; with it, a blocked pair is tried again when one of the two has grown.
     """
     points = in_radii(X)
     members = {row: [row] for row in range(len(points))}
     distance = np.linalg.norm(points[:, None] - points, axis=2)
     distance[(y[:, None] != y) | np.tri(len(y), dtype=bool)] = np.inf  # only pairs (i, j) with i < j
-    merges = []
-    while np.isfinite(smallest := distance.min()):
+    merges: list[tuple[int, int]] = []
+    attempts = 0
+    while np.isfinite(smallest := distance.min()) and attempts != limit:
+        attempts += 1
         first, second = (int(row) for row in np.argwhere(distance - smallest < TIE)[0])
         union = members[first] + members[second]
         if not is_separable(points, union, [rows for row, rows in members.items() if y[row] != y[first]]):
@@ -67,7 +70,7 @@ def plain_merges(X: Points, y: Labels) -> list[tuple[int, int]]:
         for other in members:
             if y[other] == y[first] and other != first:
                 gap = np.linalg.norm(points[union].mean(axis=0) - points[members[other]].mean(axis=0))
-                distance[min(first, other), max(first, other)] = np.inf if blocked[other] else gap
+                distance[min(first, other), max(first, other)] = np.inf if blocked[other] and limit is None else gap
     return merges
 
 
@@ -95,6 +98,17 @@ def test_merges_come_in_the_order_of_a_distance_matrix(name: str) -> None:
     assert list(zip(result.merges["first"].tolist(), result.merges["second"].tolist(), strict=True)) == mixed
 
 
+@pytest.mark.parametrize("name", spaces())
+def test_limited_merges_come_in_the_order_of_a_distance_matrix(name: str) -> None:
+    X, y = spaces()[name]
+    result = cluster(X, y, attempts="released")
+    assert result.n_undecided == 0
+    expected = plain_merges(X, y, limit=len(X))
+    assert list(zip(result.merges["first"].tolist(), result.merges["second"].tolist(), strict=True)) == expected
+    assert result.attempts is not None
+    assert result.attempts.merged == len(expected) > 50
+
+
 CLUSTER_ALL = """
 import json, sys
 from pathlib import Path
@@ -103,7 +117,8 @@ kernels.LIBRARY = Path(sys.argv[1])
 from tests.geometry.sets import small_sets
 from tests.geometry.test_merge_order import spaces
 sets = {name: (X, y) for name, X, y in small_sets()} | spaces()
-results = {name: cluster(X, y, threads=2) for name, (X, y) in sets.items()}
+results = {f"{name}, {attempts}": cluster(X, y, attempts=attempts, threads=2)
+           for name, (X, y) in sets.items() for attempts in (None, "released")}
 print(json.dumps({name: [c.assignments.tolist(), c.merges["first"].tolist(), c.merges["second"].tolist()]
                   for name, c in results.items()}))
 """

@@ -3,8 +3,10 @@
 Functions take arrays and return values; they read no files and print nothing.
 """
 
+from closerlook.geometry.attempts import Attempts
 from closerlook.geometry.audit import Audit, audit
-from closerlook.geometry.clusters import BlockedMerge, Clustering, cluster
+from closerlook.geometry.blocked import BlockedMerge
+from closerlook.geometry.clusters import Clustering, cluster
 from closerlook.geometry.distances import (
     ClusterDistances,
     ClusterExtents,
@@ -24,6 +26,7 @@ from closerlook.geometry.shape import Collapse, Isotropy, collapse, isotropy, pa
 from closerlook.geometry.similarity import Similarity, spatial_similarity
 
 __all__ = [
+    "Attempts",
     "Audit",
     "BlockedMerge",
     "ClusterDistances",

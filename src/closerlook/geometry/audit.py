@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 
 from closerlook.errors import InputError
 from closerlook.geometry import kernels
-from closerlook.geometry.clusters import BlockedMerge, Clustering
+from closerlook.geometry.blocked import BlockedMerge
+from closerlook.geometry.clusters import Clustering
 from closerlook.geometry.frame import Floats, Frame, Integers, as_labels, as_points, longest
 from closerlook.geometry.hulls import certified
 from closerlook.geometry.kernels import Progress

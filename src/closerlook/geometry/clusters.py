@@ -8,7 +8,7 @@ label whether it is separable from all other labels, and merge greedily within t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -17,6 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from closerlook.errors import InputError
 from closerlook.geometry import kernels
 from closerlook.geometry.arrange import Arrangement, arrange, same_rows
+from closerlook.geometry.attempts import Attempts, Limit, check_attempts, enter
+from closerlook.geometry.blocked import BlockedMerge, Refusals
 from closerlook.geometry.frame import Floats, Frame, Integers, Label, as_labels, as_points, check_differences
 from closerlook.geometry.hulls import TAU, check_tau
 from closerlook.geometry.kernels import Progress
@@ -33,27 +35,6 @@ Overlaps = tuple[list[list[int]], list[list[int]]]
 
 A frozen position is the position of rows that never merge, because a row of another label is at the same position.
 """
-
-
-@dataclass(frozen=True)
-class BlockedMerge:
-    """Why two clusters of one label were not merged: the hull of their union overlaps a cluster of another label.
-
-    first, second: the numbers of the two clusters. blocking: the number of the blocking cluster. rows, weights: a
-    convex combination of points of the two clusters. blocking_rows, blocking_weights: a convex combination of points of
-    the blocking cluster that is the same point, up to the tolerance. Together they prove the overlap.
-    decided: False if neither was proved: that the union is separable from the blocking cluster, or that it overlaps it.
-    The clusters were not merged then, and the rows and weights are empty.
-    """
-
-    first: int
-    second: int
-    blocking: int
-    rows: Integers
-    weights: Floats
-    blocking_rows: Integers
-    blocking_weights: Floats
-    decided: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +58,8 @@ class Clustering:
     radius: the RMS radius, which is the root of the mean squared distance of the points from their mean.
     effort: the numbers of tests made, by type.
     refusals: the certificates of the blocked merges.
+    attempts: None if merging continued until every remaining pair was blocked; otherwise the limit that ended it, and
+    the attempts made. Then clusters of one label may be left that could be merged.
     """
 
     assignments: Integers
@@ -91,6 +74,7 @@ class Clustering:
     radius: float
     effort: dict[str, int] = field(repr=False)
     refusals: Refusals = field(repr=False)
+    attempts: Attempts | None = None
 
     @property
     def n_clusters(self) -> int:
@@ -127,9 +111,11 @@ class Clustering:
         return np.split(order, np.cumsum(self.sizes)[:-1])
 
     def blocked_pairs(self) -> Iterator[tuple[int, int]]:
-        """All pairs of clusters with the same label; the merge of each pair was blocked."""
+        """The pairs of clusters with the same label whose merge was blocked: all, unless `attempts` were limited."""
         for code in range(self.n_labels):
-            yield from combinations(np.flatnonzero(self.cluster_codes == code).tolist(), 2)
+            for first, second in combinations(np.flatnonzero(self.cluster_codes == code).tolist(), 2):
+                if self.attempts is None or self.refusals.known(first, second):
+                    yield first, second
 
     def blocked_merge(self, first: int, second: int) -> BlockedMerge:
         """Why these two clusters of the same label were not merged."""
@@ -142,7 +128,8 @@ class Clustering:
             )
         blocked = self.refusals.between(first, second)
         if blocked is None:
-            raise InputError(f"clusters {first} and {second}: no blocked merge is recorded for them")
+            reason = "" if self.attempts is None else "; the limit on attempts ended the merging before"
+            raise InputError(f"clusters {first} and {second}: no blocked merge is recorded for them{reason}")
         return blocked
 
     def blocked_merges(self) -> Iterator[BlockedMerge]:
@@ -150,54 +137,12 @@ class Clustering:
         return (self.blocked_merge(first, second) for first, second in self.blocked_pairs())
 
 
-@dataclass(frozen=True, eq=False)
-class Refusals:
-    """The certificates of the blocked merges, in flat arrays.
-
-    assignments: (n,) the final cluster of each row. blocking: the final cluster that blocks each merge.
-    rows, weights: the convex combinations of all blocked merges, one after the other; blocked merge i has the entries
-    begin[i] to begin[i + 1]. own: True for rows of the two clusters, False for rows of the blocking cluster.
-    twin: see Arrangement. first_rows: the first row of each final cluster.
-    index: for each pair of final clusters, its first blocked merge with a proof, or its first one if none has a proof.
-    """
-
-    assignments: Integers
-    blocking: Integers
-    begin: Integers
-    rows: Integers
-    weights: Floats
-    own: NDArray[np.bool_]
-    twin: Integers
-    first_rows: Integers
-    index: dict[tuple[int, int], int]
-
-    def between(self, first: int, second: int) -> BlockedMerge | None:
-        """The blocked merge of two final clusters with the same label; None if none is recorded."""
-        if max(first, second) >= len(self.first_rows):
-            return None
-        for cluster in (first, second):
-            row = int(self.first_rows[cluster])
-            if self.twin[row] >= 0:  # a row that never merges, since a row of another label is at its position
-                twin = int(self.twin[row])
-                weight = np.ones(1)
-                blocking = int(self.assignments[twin])
-                return BlockedMerge(first, second, blocking, np.array([row]), weight, np.array([twin]), weight)
-        if (first, second) not in self.index:
-            return None
-        at = self.index[first, second]
-        used = slice(int(self.begin[at]), int(self.begin[at + 1]))
-        order = np.argsort(self.rows[used], kind="stable")
-        rows, weights, own = self.rows[used][order], self.weights[used][order], self.own[used][order]
-        return BlockedMerge(
-            first, second, int(self.blocking[at]), rows[own], weights[own], rows[~own], weights[~own], len(rows) > 0
-        )
-
-
 def cluster(
     X: ArrayLike,
     y: ArrayLike,
     *,
     tau: float = TAU,
+    attempts: Limit | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Clustering:
@@ -207,6 +152,8 @@ def cluster(
     overlaps a cluster of another label.
 
     X: (n, d) points. y: (n,) labels. tau: the tolerance; hulls closer than tau RMS radii count as overlapping.
+    attempts: None merges until every remaining pair is blocked. "released" tries only as many merges as there are
+    rows, as the code of the paper did when the paper was published; see `Attempts`.
     threads: the number of threads, by default the number of cores; the result does not depend on it.
     progress: called with the amount of work done and the total.
 
@@ -220,13 +167,19 @@ def cluster(
     check_differences(points)
     labels, codes = as_labels(y, len(points))
     check_tau(tau)
+    check_attempts(attempts)
     threads = kernels.count_threads(threads)
     frame = Frame.of(points)
     space = arrange(frame.place(points), same_rows(points), codes, len(labels), tau * frame.radius)
     overlapping = _overlapping_labels(space, threads, progress)
-    merged = _merge(space, overlapping, TIE * frame.radius, threads, progress)
     labels_overlap = any(map(any, overlapping)) or bool((space.twin >= 0).any())
-    return _conclude(space, merged, labels, tau, frame, labels_overlap=labels_overlap)
+    limited = attempts is not None
+    tie = TIE * frame.radius
+    merged = _merge(space, overlapping, tie, limited=limited, threads=threads, progress=progress)
+    result = _conclude(space, merged, labels, tau, frame, labels_overlap=labels_overlap)
+    if attempts is None:
+        return result
+    return replace(result, attempts=Attempts.of(attempts, len(points), merged[0] if merged else None))
 
 
 # ---- labels that are separable as a whole ----
@@ -266,22 +219,28 @@ def _merge(
     space: Arrangement,
     overlapping: Overlaps,
     tie: float,
+    *,
+    limited: bool,
     threads: int,
     progress: Progress | None,
 ) -> Merged | None:
-    """Merge points greedily within each label that is not separable; None if all labels are separable."""
+    """Merge points greedily within each label that is not separable; None if there is none.
+
+    limited: if any label is not separable, all labels are merged greedily, with the limit on attempts.
+    """
     overlapping_labels, overlapping_positions = overlapping
-    mixed = [label for label in range(space.labels) if overlapping_labels[label] or overlapping_positions[label]]
-    if not mixed:
+    mixed = [bool(overlapping_labels[label] or overlapping_positions[label]) for label in range(space.labels)]
+    if limited and (any(mixed) or space.n < len(space.Z)):
+        mixed = [True] * space.labels
+    entering = np.flatnonzero(mixed).tolist()
+    if not entering:
         return None
-    rows = np.concatenate([np.arange(space.starts[label], space.starts[label + 1]) for label in mixed])
-    n = len(rows)
-    rows = np.concatenate([rows, np.arange(space.n, len(space.Z))])
+    points = enter(space, entering, frozen=limited)
+    n, starts = points.n, points.starts
+    rows = np.concatenate([points.places, np.arange(space.n, len(space.Z))])
     Z = np.ascontiguousarray(space.Z[rows])
-    number = {label: i for i, label in enumerate(mixed)}
-    starts = np.zeros(len(mixed) + 1, np.int64)
-    np.cumsum([space.starts[label + 1] - space.starts[label] for label in mixed], out=starts[1:])
-    inner_overlaps = [[number[other] for other in overlapping_labels[label]] for label in mixed]
+    number = {label: i for i, label in enumerate(entering)}
+    inner_overlaps = [[number[other] for other in overlapping_labels[label]] for label in entering]
     basis, planes = _directions(Z, n, starts, inner_overlaps)
     n_rows = len(space.codes)
     start = n_rows // 10  # the test of each label as a whole was the first tenth of the work
@@ -290,15 +249,17 @@ def _merge(
         Z,
         n=n,
         starts=starts,
-        order=space.rows[rows[:n]],
-        mass=space.mass[rows[:n]],
+        order=points.rows,
+        mass=points.mass,
         basis=basis,
         foes=inner_overlaps,
-        blocks=[overlapping_positions[label] for label in mixed],
+        blocks=[overlapping_positions[label] for label in entering],
         planes=planes,
         tau=space.tau,
         slack=space.slack,
         tie=tie,
+        limit=n if limited else None,
+        alone=points.alone,
         threads=threads,
         progress=report,
     )

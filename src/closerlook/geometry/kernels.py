@@ -259,6 +259,8 @@ def merge_greedily(
     tau: float,
     slack: float,
     tie: float,
+    limit: int | None,
+    alone: Signs,
     threads: int,
     progress: Progress | None = None,
 ) -> Merging:
@@ -271,7 +273,7 @@ def merge_greedily(
     native.greedy_new(
         Z, n, len(Z) - n, d, len(starts) - 1, starts, order, mass,
         basis, foe_starts, foe_list, block_starts, block_list,
-        tau, slack, tie, threads, ctypes.byref(greedy),
+        tau, slack, tie, -1 if limit is None else limit, alone, threads, ctypes.byref(greedy),
     )  # fmt: skip
     try:
         for label, foe, normal in planes:

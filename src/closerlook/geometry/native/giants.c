@@ -61,6 +61,7 @@ static void pop(Giant *g)
 
 int giant_wanted(const Linkage *l, int64_t slot)
 {
+    if (refused_forgets(l->refused)) return 0; /* a heap has no place for pairs that come back */
     return !l->giant[slot] && l->size[slot] >= GIANT && l->giants[l->label[slot]] < GIANTS;
 }
 

@@ -25,7 +25,9 @@ static void prepare(void *arguments)
     int64_t n = g->n, frozen = g->frozen, d = g->d;
     g->crew = crew_new(plan->threads);
     int threads = crew_size(g->crew);
-    g->link = linkage_new(X, n, d, plan->labels, plan->start, plan->order, plan->mass, plan->basis, plan->tie, g->crew);
+    g->link = linkage_new(X, n, d, plan->labels, plan->start, plan->order, plan->mass, plan->basis, plan->tie,
+                          g->limit >= 0, g->crew);
+    if (g->limit >= 0) g->blocked = refused_new(n, 0);
     g->frozen_lead = allocate((frozen + 1) * LEADS, sizeof(float));
     for (int64_t i = 0; i < frozen; i++) linkage_lead(g->link, X + (n + i) * d, g->frozen_lead + i * LEADS);
     int64_t numbers = (n + frozen) * d;
@@ -65,13 +67,14 @@ static void prepare(void *arguments)
 Status greedy_new(const double *X, int64_t n, int64_t frozen, int64_t d, int64_t labels, const int64_t *start,
                   const int64_t *order, const double *mass, const double *basis, const int64_t *foe_start,
                   const int64_t *foe, const int64_t *block_start, const int64_t *block, double tau, double slack,
-                  double tie, int threads, Greedy **greedy)
+                  double tie, int64_t limit, const signed char *alone, int threads, Greedy **greedy)
 {
     *greedy = NULL;
     Call *call = call_new();
     if (!call) return OUT_OF_MEMORY;
     Greedy given = {.call = call, .X = X, .n = n, .frozen = frozen, .d = d, .tau = tau, .slack = slack,
-                    .clear = tau + 2 * slack, .foe_start = foe_start, .foe = foe, .block_start = block_start, .block = block};
+                    .clear = tau + 2 * slack, .foe_start = foe_start, .foe = foe, .block_start = block_start, .block = block,
+                    .limit = limit, .alone = alone};
     Plan plan = {given, NULL, labels, start, order, mass, basis, tie, threads};
     Status status = call_run(call, prepare, &plan);
     if (status)
@@ -107,6 +110,12 @@ typedef struct {
     int finished;
 } Stretch;
 
+/* Whether a merge is known to be blocked without a test: a blocked pair stays blocked when its clusters grow. */
+static int known_blocked(const Greedy *g, int64_t a, int64_t b)
+{
+    return g->blocked && ((g->alone && (g->alone[a] || g->alone[b])) || refused_has(g->blocked, a, b));
+}
+
 static void run_stretch(void *arguments)
 {
     Stretch *stretch = arguments;
@@ -117,11 +126,13 @@ static void run_stretch(void *arguments)
         int64_t a, b;
         double distance;
         check_stop();
-        stretch->finished = !linkage_closest(l, &a, &b, &distance);
+        stretch->finished = g->counts.attempts == g->limit || !linkage_closest(l, &a, &b, &distance);
         if (stretch->finished) return;
-        if (!candidate_allowed(g, a, b)) {
+        g->counts.attempts++;
+        if (known_blocked(g, a, b) || !candidate_allowed(g, a, b)) {
             memory_discard(g->memory);
             refused_add(l->refused, a, b);
+            if (g->blocked) refused_add(g->blocked, a, b);
             continue;
         }
         int64_t at = g->counts.merges++, blocker = g->last_blocker[a] >= 0 ? g->last_blocker[a] : g->last_blocker[b];
@@ -130,6 +141,7 @@ static void run_stretch(void *arguments)
         g->last_blocker[slot] = blocker;
         memory_confirm(g->memory, slot);
         planes_merge(g->planes, slot, gone);
+        if (g->blocked) refused_merge(g->blocked, slot, gone);
     } while (seconds_now() < end);
 }
 

@@ -49,6 +49,9 @@ struct Greedy {
     double union_radius;
     Trial *trial;
     Counts counts;
+    int64_t limit;            /* attempts to merge, at most; -1: no limit */
+    const signed char *alone; /* with a limit: whether a point never merges; may be NULL */
+    Refused *blocked;         /* with a limit: all blocked pairs; the linkage has those that were tried since they last grew */
     int64_t *merge_a, *merge_b;
     double *merge_distance;
     int64_t *refusal, refusal_room; /* 4 numbers each */

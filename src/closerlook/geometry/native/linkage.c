@@ -50,7 +50,7 @@ static void list_block(void *context, int64_t task, int worker)
 }
 
 Linkage *linkage_new(const double *X, int64_t n, int64_t d, int64_t labels, const int64_t *start, const int64_t *order,
-                     const double *mass, const double *basis, double tie, Crew *crew)
+                     const double *mass, const double *basis, double tie, int forgets, Crew *crew)
 {
     Linkage *l = allocate_zeros(1, sizeof *l);
     int64_t count = n + 1, blocks = (n + BLOCK - 1) / BLOCK;
@@ -72,7 +72,7 @@ Linkage *linkage_new(const double *X, int64_t n, int64_t d, int64_t labels, cons
     l->near_n = allocate_zeros(count, sizeof(int));
     l->beyond = allocate(count, sizeof(double));
     l->queued = allocate(count, sizeof(double));
-    l->refused = refused_new(n);
+    l->refused = refused_new(n, forgets);
     memcpy(l->mean, X, sizeof(double) * n * d);
     memcpy(l->mass, mass, sizeof(double) * n);
     for (int64_t label = 0; label < labels; label++) {

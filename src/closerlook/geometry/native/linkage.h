@@ -65,8 +65,9 @@ typedef struct {
     float *bound;          /* n + 1 numbers of working memory for each thread */
 } Linkage;
 
+/* forgets: a blocked pair is a pair again as soon as one of its clusters grows. */
 Linkage *linkage_new(const double *X, int64_t n, int64_t d, int64_t labels, const int64_t *start, const int64_t *order,
-                     const double *mass, const double *basis, double tie, Crew *crew);
+                     const double *mass, const double *basis, double tie, int forgets, Crew *crew);
 
 /* Find the closest pair of clusters of one label that is not blocked; returns 0 if none is left. */
 int linkage_closest(Linkage *l, int64_t *a, int64_t *b, double *distance);

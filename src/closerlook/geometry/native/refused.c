@@ -12,19 +12,26 @@ typedef struct {
 
 struct Refused {
     int64_t slots;
+    int64_t *name, names; /* the number of each slot's present cluster, and of all clusters so far; NULL: the slot itself */
     Partners *of; /* for each slot */
     uint64_t *key, n, room; /* open addressing; 0: empty; room is a power of two */
 };
 
-Refused *refused_new(int64_t slots)
+Refused *refused_new(int64_t slots, int forgets)
 {
     Refused *r = allocate_zeros(1, sizeof *r);
-    r->slots = slots;
+    r->slots = r->names = slots;
+    if (forgets) {
+        r->name = allocate(slots + 1, sizeof(int64_t));
+        for (int64_t i = 0; i < slots; i++) r->name[i] = i;
+    }
     r->of = allocate_zeros(slots + 1, sizeof(Partners));
     r->room = ROOM;
     r->key = allocate_zeros(r->room, sizeof(uint64_t));
     return r;
 }
+
+int refused_forgets(const Refused *r) { return r->name != NULL; }
 
 /* Where a key is in the table, or the empty place for it. */
 static uint64_t place_of(const Refused *r, uint64_t key)
@@ -38,7 +45,8 @@ static uint64_t place_of(const Refused *r, uint64_t key)
 
 static uint64_t key_of(const Refused *r, int64_t a, int64_t b)
 {
-    return (uint64_t)(a < b ? a : b) * (uint64_t)r->slots + (uint64_t)(a < b ? b : a) + 1;
+    if (r->name) a = r->name[a], b = r->name[b];
+    return (uint64_t)(a < b ? a : b) * 2 * (uint64_t)r->slots + (uint64_t)(a < b ? b : a) + 1; /* n points make < 2 n clusters */
 }
 
 int refused_has(const Refused *r, int64_t a, int64_t b)
@@ -77,7 +85,11 @@ void refused_add(Refused *r, int64_t a, int64_t b)
 
 void refused_merge(Refused *r, int64_t slot, int64_t gone)
 {
-    for (int64_t i = 0; i < r->of[gone].n; i++)
+    if (r->name) {
+        r->name[slot] = r->names++;
+        r->of[slot].n = 0;
+    }
+    for (int64_t i = 0; !r->name && i < r->of[gone].n; i++)
         if (r->of[gone].slot[i] != slot) refused_add(r, slot, r->of[gone].slot[i]);
     release(r->of[gone].slot);
     r->of[gone] = (Partners){0};

@@ -1,4 +1,4 @@
-/* Pairs of clusters whose merge was blocked. A blocked pair stays blocked when its clusters grow. */
+/* Pairs of clusters whose merge was blocked. */
 #ifndef CLOSERLOOK_REFUSED_H
 #define CLOSERLOOK_REFUSED_H
 
@@ -6,7 +6,9 @@
 
 typedef struct Refused Refused;
 
-Refused *refused_new(int64_t slots);
+/* A blocked pair stays blocked when its clusters grow; if `forgets`, it may be tried again as soon as one of them grows. */
+Refused *refused_new(int64_t slots, int forgets);
+int refused_forgets(const Refused *refused);
 int refused_has(const Refused *refused, int64_t a, int64_t b);
 void refused_add(Refused *refused, int64_t a, int64_t b);
 
