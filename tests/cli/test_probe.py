@@ -64,6 +64,45 @@ def test_the_tables_say_the_same(tmp_path: Path, capsys: Capsys) -> None:
     assert [line.split()[0] for line in err.splitlines()] == ["clustering", "distances", "distances", "audit", "done"]
 
 
+def test_the_limit_on_attempts_of_the_released_code(tmp_path: Path, capsys: Capsys) -> None:
+    X, y = blobs()
+    file, limited = saved(tmp_path / "points.npz", X=X, y=y), cluster(X, y, attempts="released")
+    found = answer(capsys, "probe", file, "--attempts", "released", "--audit")
+    assert found["assignments"] == limited.assignments.tolist()
+    assert limited.attempts is not None
+    blocked = limited.attempts.blocked
+    assert found["attempts"] == {
+        "rule": "released", "limit": 90, "merged": 90 - blocked, "blocked": blocked, "used": 90, "ran_out": True,
+    }  # fmt: skip
+    assert found["released"] is None
+    assert found["audit"]["clean"]
+    assert all(limited.is_blocked(*merge["clusters"]) for merge in found["blocked_merges"])
+    out, _ = run(capsys, "probe", file, "--attempts", "released")
+    assert f"90 of 90 used: {90 - blocked} merged, {blocked} blocked; then merging ended" in out
+
+
+def test_both_numbers_of_clusters_side_by_side(tmp_path: Path, capsys: Capsys) -> None:
+    X, y = blobs()
+    file = saved(tmp_path / "points.npz", X=X, y=y)
+    whole, limited = cluster(X, y), cluster(X, y, attempts="released")
+    assert limited.n_clusters > whole.n_clusters
+    found = answer(capsys, "probe", file, "--attempts", "both")
+    assert (found["n_clusters"], found["attempts"]) == (whole.n_clusters, None)
+    assert found["assignments"] == whole.assignments.tolist()
+    assert found["released"]["n_clusters"] == limited.n_clusters
+    assert found["released"]["assignments"] == limited.assignments.tolist()
+    assert found["released"]["attempts"]["limit"] == 90
+    for row in found["by_label"]:
+        counts = [result.cluster_labels.count(row["label"]) for result in (whole, limited)]
+        assert [row["clusters"], row["clusters_released"]] == counts
+    out, _ = run(capsys, "probe", file, "--attempts", "both")
+    out = out[: out.index("Blocked merges")]
+    rows = {cells[0]: cells[1:] for line in out.splitlines() if (cells := [c.strip() for c in line.split("│")[1:-1]])}
+    assert rows["clusters"] == [str(whole.n_clusters)]
+    assert rows["clusters (attempts: released)"] == [str(limited.n_clusters)]
+    assert rows["x"][1:3] == [str(found["by_label"][0][name]) for name in ("clusters", "clusters_released")]
+
+
 def test_the_clusters_are_those_of_the_library(tmp_path: Path, capsys: Capsys) -> None:
     X, y = blobs()
     found = answer(capsys, "probe", saved(tmp_path / "points.npz", X=X, y=y), "--threads", 1)
@@ -284,6 +323,7 @@ def test_test_points_of_other_columns_are_refused(tmp_path: Path, capsys: Capsys
         (("--tau", "nan"), "tau is nan"),
         (("--min-points", 0), "Invalid value for '--min-points'"),
         (("--threads", 0), "Invalid value for '--threads'"),
+        (("--attempts", "some"), "Invalid value for '--attempts'"),
         (("--statistic", "median"), "statistic 'median' is unknown; expected mean or min"),
     ],
 )

@@ -76,7 +76,7 @@ def test_a_blocked_pair_is_tried_again_when_one_of_the_two_has_grown() -> None:
 
 def test_blocked_attempts_use_up_the_limit() -> None:
     """The nine pairs among the first seven rows are closer than 7, and blocked: no attempt is left for rows 7 and 8."""
-    X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0], [6.0], [50.0], [57.0]], list("abababa") + ["b", "b"]
+    X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0], [6.0], [50.0], [57.0]], list("ababababb")
     result = cluster(X, y, attempts="released")
     assert result.attempts == Attempts("released", limit=9, merged=0, blocked=9)
     assert result.attempts.ran_out
@@ -91,7 +91,7 @@ def test_identical_rows_of_one_label_are_attempts_that_merge() -> None:
 
 
 def test_a_row_in_conflict_is_tried_and_blocked() -> None:
-    """Row 0 has the place of row 1. Attempts: rows 0 and 2 (blocked), rows 2 and 3, row 0 and the new cluster (blocked)."""
+    """Rows 0 and 1 are identical. Attempts: rows 0 and 2 (blocked), 2 and 3, 0 and the new cluster (blocked)."""
     result = cluster([[0.0], [0.0], [1.0], [2.0]], list("abaa"), attempts="released")
     assert result.attempts == Attempts("released", limit=4, merged=1, blocked=2)
     assert result.assignments.tolist() == [0, 1, 2, 2]

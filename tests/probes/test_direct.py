@@ -175,8 +175,17 @@ def test_a_pickled_probe_predicts_the_same(measured: bool) -> None:
     assert len(list(again.blocked_merges())) == len(list(probe.blocked_merges()))
 
 
+def test_the_limit_on_attempts_is_handed_on() -> None:
+    X, y = mixed()
+    probe = DirectProbe(attempts="released").fit(X, y)
+    assert probe.clusters_.tolist() == cluster(X, y, attempts="released").assignments.tolist()
+    assert probe.clustering_.attempts is not None
+    assert probe.n_clusters_ > DirectProbe().fit(X, y).n_clusters_
+    assert probe.predict(X).tolist() == y.tolist()
+
+
 def test_a_clone_has_the_parameters_and_nothing_else() -> None:
-    probe = DirectProbe(tau=1e-3, min_points=3, statistic="min", n_jobs=1).fit(*ON_A_LINE)
+    probe = DirectProbe(tau=1e-3, min_points=3, statistic="min", attempts="released", n_jobs=1).fit(*ON_A_LINE)
     again = clone(probe)
     assert again.get_params() == probe.get_params()
     for ask in (lambda: again.distances_, again.blocked_merges, lambda: again.predict([[0.0]])):
@@ -223,6 +232,7 @@ def test_changing_the_array_after_fit_changes_nothing() -> None:
     ("parameters", "message"),
     [
         ({"tau": 0}, "tau is 0; expected a part of the RMS radius"),
+        ({"attempts": "all"}, "attempts is 'all'; expected None (no limit) or 'released'"),
         ({"tau": "small"}, "tau is 'small'; expected a number"),
         ({"min_points": 0}, "min_points is 0; expected a whole number of at least 1"),
         ({"min_points": 1.5}, "min_points is 1.5; expected a whole number"),

@@ -15,6 +15,7 @@ from closerlook.errors import InputError
 
 if TYPE_CHECKING:
     from closerlook.geometry import Clustering, LabelDistances
+    from closerlook.geometry.attempts import Limit
     from closerlook.representations.points import Points
 
 STATISTICS = ("mean", "min")
@@ -125,13 +126,17 @@ def stage(name: str, what: str, seconds: dict[str, float]) -> Iterator[Callable[
     seconds[name] = seconds.get(name, 0.0) + time.perf_counter() - start
 
 
-def find_clusters(points: Points, settings: Settings, seconds: dict[str, float]) -> Clustering:
-    """The DirectProbe clusters of the points."""
+def find_clusters(
+    points: Points, settings: Settings, seconds: dict[str, float], attempts: Limit | None = None
+) -> Clustering:
+    """The DirectProbe clusters of the points; attempts: as in `closerlook.geometry.cluster`."""
     from closerlook.geometry import cluster
 
     n, d = points.X.shape
-    with stage("clustering", f"{n:,} points × {d} of {len(points.labels)} labels: {points.title}", seconds) as show:
-        return cluster(points.X, points.y, tau=settings.tau, threads=settings.threads, progress=show)
+    limit = "" if attempts is None else f" with the limit on attempts '{attempts}'"
+    what = f"{n:,} points × {d} of {len(points.labels)} labels{limit}: {points.title}"
+    with stage("clustering", what, seconds) as show:
+        return cluster(points.X, points.y, tau=settings.tau, attempts=attempts, threads=settings.threads, progress=show)
 
 
 def measure_labels(

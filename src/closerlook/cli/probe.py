@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
 from typer import Option
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from closerlook.geometry import Audit, BlockedMerge, ClusterExtents, Clustering, LabelDistances
     from closerlook.representations.points import Points
 
+AttemptsOption = Literal["all", "released", "both"]
 EXAMPLE = "Example: closerlook probe train.npz --test test.npz --json"
 SHOWN_PAIRS = 10
 """At most this many blocked merges are shown. They are chosen among this many of the largest clusters of each label."""
@@ -46,6 +47,14 @@ def probe(
     tau: Tau = 1e-6,
     min_points: MinPoints = 1,
     statistic: Summary = "mean",
+    attempts: Annotated[
+        AttemptsOption,
+        Option(
+            help="all: merge clusters until every merge is blocked. released: try only as many merges as there are "
+            "points, blocked ones included, as the code of Zhou and Srikumar (2022) did when the paper was published. "
+            "both: as all, and report the numbers of clusters with released too."
+        ),
+    ] = "all",
     distances: Annotated[
         bool, Option("--distances/--no-distances", help="Measure the distances between labels.")
     ] = True,
@@ -68,7 +77,7 @@ def probe(
 
     settings = Settings(tau, min_points, statistic, threads)
     points, test_points = load_points(file, test)
-    result = _measure(points, test_points, settings, distances=distances, prove=audit)
+    result = _measure(points, test_points, settings, attempts=attempts, distances=distances, prove=audit)
     if as_json:
         print_json(_as_dict(result))
     else:
@@ -100,11 +109,15 @@ class Prediction:
 
 @dataclass(frozen=True, eq=False)
 class ProbeOutcome:
-    """Everything that one call of `closerlook probe` measured."""
+    """Everything that one call of `closerlook probe` measured.
+
+    released: the clusters with the limit on attempts of the released code, if both were requested.
+    """
 
     points: Points
     settings: Settings
     clustering: Clustering
+    released: Clustering | None
     distances: LabelDistances | None
     extents: ClusterExtents | None
     prediction: Prediction | None
@@ -116,12 +129,19 @@ class ProbeOutcome:
 
 
 def _measure(
-    points: Points, test_points: Points | None, settings: Settings, *, distances: bool, prove: bool
+    points: Points,
+    test_points: Points | None,
+    settings: Settings,
+    *,
+    attempts: AttemptsOption,
+    distances: bool,
+    prove: bool,
 ) -> ProbeOutcome:
     from closerlook.geometry import audit, within_cluster_distances
 
     seconds: dict[str, float] = {}
-    clustering = find_clusters(points, settings, seconds)
+    clustering = find_clusters(points, settings, seconds, "released" if attempts == "released" else None)
+    released = find_clusters(points, settings, seconds, "released") if attempts == "both" else None
     between = extents = None
     if distances:
         between = measure_labels(points, clustering, settings, seconds)
@@ -132,7 +152,7 @@ def _measure(
     if prove:
         with stage("audit", "of every pair of clusters", seconds) as show:
             proof = audit(points.X, points.y, clustering, threads=settings.threads, progress=show)
-    return ProbeOutcome(points, settings, clustering, between, extents, prediction, proof, seconds)
+    return ProbeOutcome(points, settings, clustering, released, between, extents, prediction, proof, seconds)
 
 
 def _predict(
@@ -162,7 +182,7 @@ def _print(result: ProbeOutcome) -> None:
     from closerlook.cli.console import print_table
 
     print_table(result.points.title, ["", ""], _summary(result))
-    columns = ["label", "points", "clusters"]
+    columns = ["label", "points", "clusters", *["clusters (attempts: released)"] * (result.released is not None)]
     if result.distances is not None:
         columns += [
             "nearest label",
@@ -199,6 +219,7 @@ def _summary(result: ProbeOutcome) -> list[tuple[str, str]]:
     rows = [
         ("points", f"{len(result.points.X):,} × {result.points.X.shape[1]}"),
         ("clusters", f"{clustering.n_clusters:,}"),
+        *_attempts(result),
         ("labels", f"{clustering.n_labels}"),
         ("linearly separable", "yes: one cluster for each label" if clustering.is_separable else "no"),
         ("conflicts", f"{len(clustering.conflicts):,} points with the same vector as a point of another label"),
@@ -225,6 +246,17 @@ def _summary(result: ProbeOutcome) -> list[tuple[str, str]]:
     return rows
 
 
+def _attempts(result: ProbeOutcome) -> list[tuple[str, str]]:
+    """The rows of the first table on the limit on attempts; none if there is no limit."""
+    limited = result.released or result.clustering
+    if limited.attempts is None:
+        return []
+    rule, used = limited.attempts.rule, limited.attempts
+    counts = f"{used.used:,} of {used.limit:,} used: {used.merged:,} merged, {used.blocked:,} blocked"
+    both = [(f"clusters (attempts: {rule})", f"{limited.n_clusters:,}")] * (result.released is not None)
+    return [*both, (f"attempts: {rule}", counts + "; then merging ended" * used.ran_out)]
+
+
 def _labels(result: ProbeOutcome) -> list[dict[str, object]]:
     """A row for each label: its points and clusters (counts), its nearest label, distances within its clusters."""
     clustering, sizes, codes = result.clustering, result.clustering.sizes, result.clustering.cluster_codes
@@ -233,6 +265,8 @@ def _labels(result: ProbeOutcome) -> list[dict[str, object]]:
     for code, label in enumerate(clustering.labels):
         own = codes == code
         row: dict[str, object] = {"label": label, "points": int(sizes[own].sum()), "clusters": int(own.sum())}
+        if result.released is not None:
+            row["clusters_released"] = int((result.released.cluster_codes == code).sum())
         if result.distances is not None and result.extents is not None:
             _, other, distance = nearest[code]
             pairs = sizes[own] * (sizes[own] - 1)
@@ -277,7 +311,7 @@ def _largest_blocked_merges(clustering: Clustering) -> list[BlockedMerge]:
     for code in range(clustering.n_labels):
         own = (clustering.cluster_codes == code).nonzero()[0].tolist()
         largest = heapq.nsmallest(SHOWN_PAIRS, own, key=lambda number: (-sizes[number], number))
-        pairs += combinations(sorted(largest), 2)
+        pairs += (pair for pair in combinations(sorted(largest), 2) if clustering.is_blocked(*pair))
 
     def order(pair: tuple[int, int]) -> tuple[int, int, tuple[int, int]]:
         first, second = (sizes[number] for number in pair)
@@ -327,6 +361,8 @@ def _as_dict(result: ProbeOutcome) -> dict[str, object]:
         "n": len(points.X),
         "d": points.X.shape[1],
         "n_clusters": clustering.n_clusters,
+        "attempts": _attempts_dict(clustering),
+        "released": None if result.released is None else _released_dict(result.released),
         "n_labels": clustering.n_labels,
         "is_separable": clustering.is_separable,
         "n_conflicts": len(clustering.conflicts),
@@ -353,6 +389,21 @@ def _as_dict(result: ProbeOutcome) -> dict[str, object]:
         "settings": vars(result.settings),
         "provenance": None if points.provenance is None else points.provenance.to_dict(),
         "version": __version__,
+    }
+
+
+def _attempts_dict(clustering: Clustering) -> dict[str, object] | None:
+    used = clustering.attempts
+    return None if used is None else vars(used) | {"used": used.used, "ran_out": used.ran_out}
+
+
+def _released_dict(released: Clustering) -> dict[str, object]:
+    """The clusters with the limit on attempts, for JSON."""
+    return {
+        "n_clusters": released.n_clusters,
+        "n_undecided": released.n_undecided,
+        "attempts": _attempts_dict(released),
+        "assignments": released.assignments,
     }
 
 

@@ -110,12 +110,15 @@ class Clustering:
         order = np.argsort(self.assignments, kind="stable")
         return np.split(order, np.cumsum(self.sizes)[:-1])
 
+    def is_blocked(self, first: int, second: int) -> bool:
+        """Whether the merge of two clusters of one label was blocked: always, unless `attempts` were limited."""
+        return self.attempts is None or self.refusals.known(min(first, second), max(first, second))
+
     def blocked_pairs(self) -> Iterator[tuple[int, int]]:
-        """The pairs of clusters with the same label whose merge was blocked: all, unless `attempts` were limited."""
+        """The pairs of clusters with the same label whose merge was blocked."""
         for code in range(self.n_labels):
-            for first, second in combinations(np.flatnonzero(self.cluster_codes == code).tolist(), 2):
-                if self.attempts is None or self.refusals.known(first, second):
-                    yield first, second
+            pairs = combinations(np.flatnonzero(self.cluster_codes == code).tolist(), 2)
+            yield from (pair for pair in pairs if self.is_blocked(*pair))
 
     def blocked_merge(self, first: int, second: int) -> BlockedMerge:
         """Why these two clusters of the same label were not merged."""
@@ -133,7 +136,7 @@ class Clustering:
         return blocked
 
     def blocked_merges(self) -> Iterator[BlockedMerge]:
-        """For each pair of clusters with the same label, why they were not merged."""
+        """For each pair of `blocked_pairs`, why it was not merged."""
         return (self.blocked_merge(first, second) for first, second in self.blocked_pairs())
 
 

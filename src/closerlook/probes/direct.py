@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from closerlook import geometry
 from closerlook.errors import InputError
 from closerlook.geometry import BlockedMerge, LabelDistances
+from closerlook.geometry.attempts import Limit
 from closerlook.geometry.distances import Statistic
 from closerlook.geometry.frame import Floats, as_labels, detached
 
@@ -29,7 +30,9 @@ class DirectProbe(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerM
 
     tau: hulls whose distance is below tau RMS radii count as overlapping. min_points: clusters with fewer rows are
     excluded from `distances_` (6 in the code of the paper). statistic: "mean" or "min" over the pairs of clusters of
-    two labels. n_jobs: threads, all cores for None and -1; the results do not depend on it.
+    two labels. attempts: None, or "released" for the limit on attempts that the code of the paper had when the paper
+    was published (see `closerlook.geometry.cluster`). n_jobs: threads, all cores for None and -1; the results do not
+    depend on it.
 
     After fitting: `classes_`; `clusters_` (n,), the cluster of each training row; `n_clusters_`; `cluster_labels_`
     (k,); `is_separable_`, whether the space is linearly separable; `conflicts_`, rows identical to a row of another
@@ -51,11 +54,13 @@ class DirectProbe(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerM
         tau: float = 1e-6,
         min_points: int = 1,
         statistic: Statistic = "mean",
+        attempts: Limit | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.tau = tau
         self.min_points = min_points
         self.statistic = statistic
+        self.attempts = attempts
         self.n_jobs = n_jobs
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -73,7 +78,7 @@ class DirectProbe(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerM
             if labels.dtype.kind == "O":
                 as_labels(labels, len(points))  # its message names the labels of mixed types
             check_classification_targets(labels)
-            clustering = geometry.cluster(points, labels, tau=self.tau, threads=self._threads())
+            clustering = geometry.cluster(points, labels, tau=self.tau, attempts=self.attempts, threads=self._threads())
         self.classes_ = np.unique(labels)
         self.clustering_ = clustering
         self.clusters_ = clustering.assignments
@@ -125,7 +130,7 @@ class DirectProbe(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerM
         return self._distances
 
     def blocked_merges(self) -> Iterator[BlockedMerge]:
-        """Why each pair of clusters of one label was not merged: the blocking cluster and the rows that prove it."""
+        """For each blocked merge of two clusters of one label, the blocking cluster and the rows that prove it."""
         check_is_fitted(self)
         return self.clustering_.blocked_merges()
 
