@@ -232,7 +232,7 @@ def test_changing_the_array_after_fit_changes_nothing() -> None:
     ("parameters", "message"),
     [
         ({"tau": 0}, "tau is 0; expected a part of the RMS radius"),
-        ({"attempts": "all"}, "attempts is 'all'; expected None (no limit) or 'released'"),
+        ({"attempts": "all"}, "attempts is 'all'; expected None .no limit. or 'released'"),
         ({"tau": "small"}, "tau is 'small'; expected a number"),
         ({"min_points": 0}, "min_points is 0; expected a whole number of at least 1"),
         ({"min_points": 1.5}, "min_points is 1.5; expected a whole number"),
