@@ -14,7 +14,7 @@ from tests.portable import FILES, SETTINGS, Setting, check_effect, supported
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 FORMS = [form for form in sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml")) if form.stem != "config"]
-MAKE = re.compile(r"\bmake ([a-z][a-z-]*)")
+MAKE = re.compile(r"\bmake ([a-z][a-z-]*)(?: [A-Z]+=\S+)?")
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -48,6 +48,13 @@ def test_every_command_of_a_workflow_is_a_make_target(path: Path) -> None:
 def test_the_workflow_tests_every_supported_python_on_linux_and_macos() -> None:
     matrix = read_yaml(ROOT / ".github" / "workflows" / "checks.yml")["jobs"]["test"]["strategy"]["matrix"]
     assert matrix == {"os": ["ubuntu-latest", "macos-latest"], "python": ["3.11", "3.12", "3.13", "3.14"]}
+
+
+def test_the_workflow_makes_wheels_and_runs_the_engine_under_sanitizers() -> None:
+    jobs = read_yaml(ROOT / ".github" / "workflows" / "checks.yml")["jobs"]
+    assert "make wheels" in [step.get("run") for step in jobs["wheels"]["steps"]]
+    assert {"name": "wheels", "path": "dist"} in [step.get("with") for step in jobs["wheels"]["steps"]]
+    assert "make test-sanitized QUICK=--quick" in [step.get("run") for step in jobs["sanitized"]["steps"]]
 
 
 @pytest.mark.parametrize("path", FORMS, ids=lambda path: path.name)

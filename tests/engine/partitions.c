@@ -119,7 +119,7 @@ int main(void)
         }
     for (int threads = 1; threads <= 3 && !failed; threads++) {
         fill(s, 7, 60, 5, 20, 0.1, threads);
-        failed = exhaust(s, -1) || exhaust(s, s->n);
+        failed = exhaust(s, -1) || (threads == 1 && exhaust(s, s->n));
     }
     free(s);
     printf(failed ? "failed\n" : "all allocations checked\n");

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.svm import SVC
 
 from closerlook.geometry import audit, cluster, hulls, proofs, separate
+from closerlook.geometry.frame import UNIT
 from closerlook.geometry.hulls import GAP, TAU
 from tests.geometry.plain import rms_radius
 from tests.geometry.test_blocked_merges import check_witnesses
@@ -84,6 +85,16 @@ def check_near_tau(A: Points, B: Points, beyond: bool) -> None:
 def test_hulls_within_a_millionth_of_tau_are_decided(make: Any, d: int, power: int, beyond: bool) -> None:
     gap = TAU * (1 + (1 if beyond else -1) * 10.0**-power)
     check_near_tau(*make(np.random.default_rng([d, power, beyond]), d, gap), beyond)
+
+
+@pytest.mark.parametrize("d", [2, 12, 40])
+@pytest.mark.parametrize("offset", [1e3, 1e6, 1e8])
+def test_an_offset_widens_the_bounds_of_a_distance_no_more_than_documented(offset: float, d: int) -> None:
+    for gap in (2e-6, 1e-4):
+        A, B = (side + offset for side in slabs(np.random.default_rng(d), d, gap))
+        result = separate(A, B, scale=1.0)
+        assert result.verify(A, B)
+        assert result.gap <= GAP * result.upper + 100 * UNIT * offset + 1e-10
 
 
 @pytest.mark.slow

@@ -133,7 +133,7 @@ def cluster_distances(
     """Distances between the convex hulls of all clusters of different labels.
 
     X: (n, d) the points that were clustered. min_points: exclude clusters with fewer rows (6 in the code of the paper).
-    gap: relative gap between the bounds.
+    gap: the relative gap that the bounds should have; `hulls.GAP` names an exception.
     """
     points = _points_of(X, clustering)
     if min_points < 1:

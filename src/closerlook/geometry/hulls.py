@@ -19,7 +19,13 @@ TAU = 1e-6
 """The default tolerance: hulls closer than this many RMS radii count as overlapping."""
 
 GAP = 1e-6
-"""Relative gap between the bounds of a distance."""
+"""Relative gap between the bounds of a distance: what the solver aims for.
+
+The bounds themselves always hold. They may be farther apart for faces that are almost flat: if more than d points of a
+face lie within 1e-8 RMS radii of a plane, but not on it, and the other hull is close. That is what a large common
+offset does to a flat face, because it rounds the coordinates. The gap is then at most
+GAP * distance + 100 * UNIT * offset + 1e-10 * radius (measured, not proved).
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,8 +107,8 @@ def separate(
     """Decide whether the convex hulls of A and B are separable, with their distance and a proof.
 
     A: (m, d), B: (n, d). The hulls overlap if their distance is at most tau * scale. scale: the RMS radius of the space
-    that A and B come from (default: of A and B together). gap: the relative gap to which the distance is computed; None
-    stops at the first proof.
+    that A and B come from (default: of A and B together). gap: the relative gap that the bounds of the distance should
+    have (see `GAP` for an exception); None stops at the first proof.
 
     >>> result = separate([[0.0, 0.0], [2.0, 0.0]], [[1.0, 1.0], [1.0, 3.0]])
     >>> result.verdict, round(result.distance, 6)
