@@ -1,15 +1,21 @@
 """The engine on other processors and systems, compiled here and run in emulators; and the wheels."""
 
+import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
-from hatch_build import NAME, NATIVE, PLATFORMS, ROOT, ZIG, compile_for, find_compiler, requested_platform
+from hatch_build import COMPILERS, NAME, NATIVE, PLATFORMS, ROOT, ZIG, compile_for, find_compiler, requested_platform
+
+from closerlook.geometry import cluster
 
 PROGRAM = ROOT / "tests" / "engine" / "partitions.c"
 WINE = shutil.which("wine64") or shutil.which("wine64", path="/usr/lib/wine") or shutil.which("wine")
@@ -75,10 +81,10 @@ MAGIC = {"manylinux": b"\x7fELF", "macosx": b"\xcf\xfa\xed\xfe", "win": b"MZ"}
 
 @zig
 @pytest.mark.slow
-@pytest.mark.parametrize("platform", PLATFORMS)
-def test_the_library_of_each_platform_has_its_format(platform: str, tmp_path: Path) -> None:
-    compile_for(platform, tmp_path / NAME)
-    assert (tmp_path / NAME).read_bytes().startswith(MAGIC[platform.split("_", maxsplit=1)[0]])
+@pytest.mark.parametrize("tag", PLATFORMS)
+def test_the_library_of_each_platform_has_its_format(tag: str, tmp_path: Path) -> None:
+    compile_for(tag, tmp_path / NAME)
+    assert (tmp_path / NAME).read_bytes().startswith(MAGIC[tag.split("_", maxsplit=1)[0]])
 
 
 @zig
@@ -94,13 +100,67 @@ def test_a_wheel_has_the_library_the_header_and_the_tag_of_its_platform(tmp_path
 
 @pytest.mark.slow
 def test_the_source_archive_builds_without_network(tmp_path: Path) -> None:
-    """As pip does it without isolation: hatchling is installed, and there is a compiler."""
-    hatchling = [sys.executable, "-m", "hatchling", "build", "-d"]
-    subprocess.run([*hatchling, str(tmp_path), "-t", "sdist"], cwd=ROOT, check=True)
+    """As pip does it without an index and without isolation: hatchling is installed, and there is a compiler."""
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path), "-t", "sdist"], cwd=ROOT, check=True
+    )
     (archive,) = tmp_path.glob("*.tar.gz")
-    shutil.unpack_archive(archive, tmp_path / "source", filter="data")
-    (source,) = (tmp_path / "source").iterdir()
-    nowhere = {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
-    subprocess.run([*hatchling, str(tmp_path), "-t", "wheel"], cwd=source, env=os.environ | nowhere, check=True)
+    offline = ["--no-index", "--no-build-isolation", "--no-deps"]
+    subprocess.run([sys.executable, "-m", "pip", "wheel", *offline, "-w", str(tmp_path), str(archive)], check=True)
     (wheel,) = tmp_path.glob("*.whl")
     assert f"closerlook/geometry/native/{NAME}" in zipfile.ZipFile(wheel).namelist()
+
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="the wheel for Linux runs on Linux only")
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with the wheel for Linux; its programs are the only ones on the PATH, so there is no compiler.
+
+    The packages that closerlook needs are those of the environment of the tests.
+    """
+    folder = tmp_path_factory.mktemp("bare")
+    hatchling = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    variables = {"CLOSERLOOK_PLATFORM": f"manylinux_2_17_{platform.machine()}"}
+    subprocess.run(hatchling, cwd=ROOT, env=os.environ | variables, check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")], check=True)
+    (wheel,) = folder.glob("*.whl")
+    pip = [sys.executable, "-m", "pip", "--python", str(folder / "venv" / "bin" / "python"), "install"]
+    subprocess.run([*pip, "--no-index", "--no-deps", str(wheel)], check=True)
+    (packages,) = (folder / "venv").glob("lib/python*/site-packages")
+    (packages / "packages.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    assert not any(shutil.which(name, path=str(folder / "venv" / "bin")) for name in COMPILERS)
+    return folder
+
+
+def run_bare(bare: Path, *command: str) -> str:
+    """What a program of the bare environment prints."""
+    programs = bare / "venv" / "bin"
+    variables = {"PATH": str(programs), "HOME": str(bare)}
+    process = subprocess.run(
+        [str(programs / command[0]), *command[1:]], cwd=bare, env=variables, stdout=subprocess.PIPE, check=True
+    )
+    return process.stdout.decode()
+
+
+@zig
+@linux
+@pytest.mark.slow
+def test_the_wheel_probes_without_a_compiler(bare: Path) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 6)), rng.integers(0, 3, 200)
+    np.savez(bare / "points.npz", X=X, y=y)
+    code = "import closerlook.geometry.binding as b; print(b.LIBRARY)"
+    assert Path(run_bare(bare, "python", "-c", code).strip()).is_relative_to(bare / "venv")
+    found = json.loads(run_bare(bare, "closerlook", "probe", "points.npz", "--audit", "--json"))
+    assert found["assignments"] == cluster(X, y).assignments.tolist()
+    assert found["audit"]["clean"]
+
+
+@zig
+@linux
+@pytest.mark.slow
+def test_the_wheel_runs_the_default_study_without_a_compiler(bare: Path) -> None:
+    run_bare(bare, "closerlook", "study", "default", "--out", "study")
+    assert (bare / "study" / "report.html").stat().st_size > 100_000
