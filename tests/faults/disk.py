@@ -74,12 +74,7 @@ class FaultyDisk:
             opening = self._opening(io.open)
             patch.setattr(io, "open", opening)
             patch.setattr(builtins, "open", opening)
-            for name, operation in (
-                ("replace", "rename"),
-                ("rename", "rename"),
-                ("fsync", "sync"),
-                ("mkdir", "folder"),
-            ):
+            for name, operation in FUNCTIONS.items():
                 patch.setattr(os, name, self._wrapped(getattr(os, name), operation))
             yield self
 
