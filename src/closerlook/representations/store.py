@@ -197,7 +197,7 @@ class Store:
                 total -= entry.size
         if not dry_run:
             for removal in removals:
-                removal.path.unlink(missing_ok=True)
+                _remove(removal.path)
         return removals + list(self._remove_abandoned(dry_run))
 
     def _remove_abandoned(self, dry_run: bool) -> Iterator[Removal]:
@@ -246,6 +246,14 @@ def _load_verified(path: Path) -> Space:
 def open_store(store: Store | str | Path | None) -> Store:
     """The store itself, or the store in that folder."""
     return store if isinstance(store, Store) else Store(store)
+
+
+def _remove(path: Path) -> None:
+    """Remove a file, or a folder in its place."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _age(*paths: Path) -> float:
