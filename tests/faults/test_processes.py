@@ -51,7 +51,7 @@ def test_each_process_that_cannot_be_started(study: Study, tmp_path: Path) -> No
             disturbed = run(study.plan, out, *WORKERS)
         if failing.failures:
             assert disturbed.code == 1, disturbed.errors
-            assert "Resource temporarily unavailable" in disturbed.message
+            assert "a worker process cannot be started: Resource temporarily unavailable" in disturbed.message
         again = run(study.plan, out, *WORKERS)
         assert again.code == 0, again.errors
         study.check(out)
