@@ -63,7 +63,7 @@ def soak(folder: Path, minutes: float, seed: int) -> Counter[str]:
                 raise AssertionError(run.told())
         finish(plan, out, "--workers", "2", "--no-report")
         pd.testing.assert_frame_equal(values(load_results(out)), expected, check_exact=True)
-        if left := [path for path in out.rglob("*.part") if "work" not in path.parts]:
+        if left := [path for path in out.rglob("*.part") if "store" not in path.parts]:
             raise AssertionError(f"unfinished files remain: {left}")
         survived += kinds + Counter(rounds=1)
         print(f"{sum(kinds.values())} kills survived; so far {dict(survived)}", flush=True)
