@@ -13,5 +13,9 @@ class InputError(CloserLookError):
     exit_code = 2
 
 
+class DamagedFileError(InputError):
+    """A file of this library that was truncated or altered: it does not match its checksum or its name."""
+
+
 class WorkError(CloserLookError):
     """The input is valid but the work failed: no network, a full disk, not enough memory."""

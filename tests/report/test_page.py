@@ -276,7 +276,7 @@ def test_a_table_read_back_from_csv_gives_the_same_page(tmp_path: Path) -> None:
 def test_a_broken_manifest_is_an_error_in_one_line(tmp_path: Path) -> None:
     folder = write_study(tmp_path, golden())
     (folder / "manifest.json").write_text("{")
-    with pytest.raises(InputError, match="manifest.json cannot be read: .*; expected the manifest that a study writes"):
+    with pytest.raises(InputError, match=r"manifest\.json is not JSON .*; expected the manifest that a study writes"):
         load_study(folder)
 
 

@@ -325,16 +325,16 @@ def test_killing_the_process_loses_nothing_that_was_finished(tmp_path: Path) -> 
         process = subprocess.Popen([sys.executable, "-c", KILLED, str(store), "0.05"])
         journals: list[Path] = []
         deadline = time.monotonic() + 120
-        done = max((len(json.loads(j.read_bytes())) for j in store.glob("work/*/journal.json")), default=0)
+        done = max((len(json.loads(j.read_bytes())["chunks"]) for j in store.glob("work/*/journal.json")), default=0)
         while time.monotonic() < deadline and process.poll() is None:
             journals = list(store.glob("work/*/journal.json"))
-            if journals and len(json.loads(journals[0].read_bytes())) > done + 2:
+            if journals and len(json.loads(journals[0].read_bytes())["chunks"]) > done + 2:
                 break
             time.sleep(0.01)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         assert journals
-        assert len(json.loads(journals[0].read_bytes())) > done
+        assert len(json.loads(journals[0].read_bytes())["chunks"]) > done
     subprocess.run([sys.executable, "-c", KILLED, str(store), "0"], check=True)
     resumed = extract(EMBEDDED, "toy-pos", store=store)
     for space, expected_space in zip(resumed, extract(EMBEDDED, "toy-pos", store=tmp_path / "whole"), strict=True):

@@ -98,6 +98,35 @@ def test_a_damaged_space_is_replaced_by_putting_it_again(store: Store) -> None:
     assert space.X[0, 0] == 2
 
 
+def test_a_folder_in_place_of_a_space_is_kept_under_another_name(store: Store) -> None:
+    file = put(store)
+    file.unlink()
+    file.mkdir()
+    assert store.get(KEY) is None
+    assert dict(store.verify()) == {file: "is a folder"}
+    put(store)
+    assert store.get(KEY) is not None
+    assert len(list(file.parent.glob("*.damaged"))) == 1
+
+
+def test_gc_removes_a_folder_in_place_of_a_space(store: Store) -> None:
+    file = put(store)
+    file.unlink()
+    file.mkdir()
+    assert [(item.path, item.reason) for item in store.gc()] == [(file, "is a folder")]
+    assert not file.exists()
+
+
+def test_notes_about_encoders_that_were_swapped_are_forgotten(store: Store) -> None:
+    other = content_key({"a": 2})
+    for key, layers in ((KEY, 2), (other, 3)):
+        store.save_info(key, EncoderInfo(layers=layers, width=8, window=64, has_cls=True, parameters=100))
+    first, second = (store.root / "facts" / key[:2] / f"{key}.json" for key in (KEY, other))
+    first.write_bytes(second.read_bytes())
+    assert store.load_info(KEY) is None
+    assert store.load_info(other) is not None
+
+
 def test_keys_do_not_depend_on_the_order_of_fields() -> None:
     assert content_key({"a": 1, "b": "é"}) == content_key({"b": "é", "a": 1}) != content_key({"a": 1, "b": "e"})
 

@@ -130,7 +130,7 @@ def test_a_table_in_parts_is_the_same_table(
     plan = json.loads((done.out / "manifest.json").read_text())["plan"]
     from closerlook.study.plan import make_plan
 
-    again, _ = make_table(resolve_study(make_plan(plan), done.out), done.out, done.state.graph)
+    again, _ = make_table(resolve_study(make_plan(plan), done.out), done.out, done.state.graph, done.state.done)
     pd.testing.assert_frame_equal(again, table, check_exact=True)
 
 

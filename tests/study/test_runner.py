@@ -87,14 +87,6 @@ def test_a_result_cut_short_is_done_again_and_what_was_half_written_is_swept(
     same(out, single.out)
 
 
-def test_a_result_that_is_damaged_is_named(single: CompletedStudy, copied: Copied, tasks: Path) -> None:
-    out = copied()
-    path = result_path(out, some(single, "geometry")[0].key)
-    path.write_bytes(b"{]}")
-    with pytest.raises(WorkError, match="is damaged; delete it, and run the same command again"):
-        run_study(small_plan(tasks), out, engine="here")
-
-
 def test_a_fine_tuning_whose_result_is_lost_finds_its_vectors_and_measures_nothing_anew(
     single: CompletedStudy, copied: Copied, tasks: Path
 ) -> None:

@@ -10,9 +10,9 @@ import numpy as np
 
 from closerlook.errors import InputError
 from closerlook.report.writing import write_report
-from closerlook.representations.atomic import atomic_write
 from closerlook.study.cells import PRETRAINED
 from closerlook.study.layers import last_layers
+from closerlook.study.parquet import write_parquet
 from closerlook.study.registry import find
 from closerlook.study.results import MANIFEST, TABLE, load_results
 
@@ -28,18 +28,20 @@ def archive(folder: str | Path, to: str | Path) -> Path:
     Numbers are rounded to 32 bits, and rows that the page does not show are excluded.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     source, target = Path(folder).expanduser(), Path(to).expanduser()
     if target.resolve() == (source if source.is_dir() else source.parent).resolve():
         raise InputError(f"{target} is the study itself; expected another folder, since the archive has fewer rows")
     table = pa.Table.from_pandas(shown_rows(load_results(source)), preserve_index=False)
     target.mkdir(parents=True, exist_ok=True)
-    with atomic_write(target / TABLE) as stream:
-        texts = [name for name in table.column_names if name not in NUMBERS]
-        pq.write_table(
-            table, stream, compression="zstd", compression_level=19, use_dictionary=texts, use_byte_stream_split=NUMBERS
-        )
+    write_parquet(
+        table,
+        target / TABLE,
+        compression="zstd",
+        compression_level=19,
+        use_dictionary=[name for name in table.column_names if name not in NUMBERS],
+        use_byte_stream_split=NUMBERS,
+    )
     manifest = (source if source.is_dir() else source.parent) / MANIFEST
     if manifest.exists():
         shutil.copyfile(manifest, target / MANIFEST)

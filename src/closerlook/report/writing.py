@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +12,6 @@ from typing import Any
 
 from loky import ProcessPoolExecutor
 
-from closerlook.errors import InputError
 from closerlook.geometry.kernels import count_threads
 from closerlook.report.comparison import compare_page
 from closerlook.report.figures import Figure
@@ -21,8 +19,8 @@ from closerlook.report.outline import draw_figures
 from closerlook.report.page import make_page
 from closerlook.representations.atomic import atomic_write
 from closerlook.study.findings import judge_results
-from closerlook.study.readings import Manifest, Results, index_results
-from closerlook.study.results import MANIFEST, load_results
+from closerlook.study.readings import Results, index_results
+from closerlook.study.results import load_results, read_manifest
 
 PAGE, FIGURES, DRAWN = "report.html", "figures", ".drawn"
 PNG_SCALE = 3.0
@@ -62,23 +60,7 @@ def load_study(folder: str | Path) -> Results:
     path = Path(folder).expanduser()
     table = load_results(path)
     folder = path if path.is_dir() else path.parent
-    return index_results(table, _read_manifest(folder / MANIFEST))
-
-
-def _read_manifest(path: Path) -> Manifest:
-    try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{path} cannot be read: {error}; expected the manifest that a study writes, or none"
-        ) from None
-    if not isinstance(manifest, dict):
-        raise InputError(
-            f"{path} contains {type(manifest).__name__}; expected the manifest that a study writes, or none"
-        )
-    return manifest
+    return index_results(table, read_manifest(folder))
 
 
 # ---- figures ----

@@ -14,17 +14,14 @@ import xxhash
 from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
-from closerlook.errors import InputError
+from closerlook.errors import DamagedFileError, InputError
 from closerlook.representations import directprobe
 from closerlook.representations.atomic import atomic_write
+from closerlook.representations.checked_json import CHECKSUM, UNWRITTEN
 from closerlook.representations.space import Provenance, Space
 
 ALIGNMENT = 64
 """Vectors start at a multiple of this many bytes in the file, so that a memory map of them is aligned."""
-
-CHECKSUM = "checksum"
-UNWRITTEN = "0" * 32
-"""The placeholder for the checksum in an unfinished file."""
 
 NAMES = ("X", "y", "labels", "provenance", "words")
 """The arrays of a space in a .npz file."""
@@ -36,10 +33,6 @@ LONGEST_HEADER = 100_000_000
 AnyArray = NDArray[Any]
 Arrays = dict[str, AnyArray]
 """Arrays by name, as in a .npz file."""
-
-
-class DamagedFileError(InputError):
-    """A space file that was truncated or altered."""
 
 
 def save_space(space: Space, path: Path) -> Path:

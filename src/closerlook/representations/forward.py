@@ -6,7 +6,6 @@ chunk of texts, a checksum of the rows that it filled; an interrupted extraction
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +20,9 @@ import xxhash
 
 from closerlook.encoders.alignment import Alignment, Ints, Pool, Pooling, Text
 from closerlook.encoders.encoder import Encoder
-from closerlook.representations.atomic import atomic_write
+from closerlook.errors import DamagedFileError, WorkError
+from closerlook.representations.atomic import set_aside
+from closerlook.representations.checked_json import read_checked, write_checked
 from closerlook.representations.extract import Progress, Target
 from closerlook.representations.store import Store, content_key
 from closerlook.representations.targets import locate_examples
@@ -214,7 +215,7 @@ class Journal:
         self.jobs = jobs
         self.waiting: list[Chunk] = []
         self.written = time.monotonic()
-        recorded = _read_journal(path) if ranges else []
+        recorded = _read_journal(path)
         intact = takewhile(lambda pair: pair[0] == _digest(jobs, *pair[1]), zip(recorded, ranges, strict=False))
         self.digests = [digest for digest, _ in intact]
         if self.digests:
@@ -225,15 +226,21 @@ class Journal:
         self.waiting.append(chunk)
         if time.monotonic() - self.written >= SECONDS:
             self.digests += [_digest(self.jobs, *finished) for finished in self.waiting]
-            with atomic_write(self.path) as stream:
-                stream.write(json.dumps(self.digests).encode())
+            write_checked(self.path, {"chunks": self.digests})
             self.waiting, self.written = [], time.monotonic()
 
 
 def _read_journal(path: Path) -> list[str]:
+    """The checksums of the finished chunks; none if there is no journal. A damaged one is renamed and reported."""
     try:
-        return [str(digest) for digest in json.loads(path.read_bytes())]
-    except (OSError, ValueError, TypeError):
+        return list(map(str, read_checked(path)["chunks"]))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise WorkError(f"{path} cannot be read: {error.strerror or error}") from None
+    except (DamagedFileError, KeyError, TypeError) as error:
+        problem = str(error) if isinstance(error, DamagedFileError) else f"{path} lists no chunks"
+        log.warning("%s; it is kept as %s, and the extraction starts again", problem, set_aside(path).name)
         return []
 
 

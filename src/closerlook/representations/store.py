@@ -26,9 +26,10 @@ import filelock
 import platformdirs
 
 from closerlook.encoders.source import EncoderInfo
-from closerlook.errors import InputError, WorkError
-from closerlook.representations.atomic import PART, atomic_write
-from closerlook.representations.files import DamagedFileError, load_mapped, read_header
+from closerlook.errors import DamagedFileError, InputError, WorkError
+from closerlook.representations.atomic import PART, make_folder, move_into_place, set_aside
+from closerlook.representations.checked_json import read_checked, write_checked
+from closerlook.representations.files import load_mapped, read_header
 from closerlook.representations.space import Provenance, Space
 from closerlook.representations.writer import SpaceWriter
 
@@ -94,15 +95,15 @@ class Store:
     def load_info(self, key: str) -> EncoderInfo | None:
         """The saved info of an encoder; None if it is missing or damaged."""
         try:
-            saved = json.loads(self._path("facts", key, ".json").read_bytes())
-            return EncoderInfo(**saved["facts"]) if saved["checksum"] == content_key(saved["facts"]) else None
-        except (OSError, ValueError, KeyError, TypeError):
+            saved = read_checked(self._path("facts", key, ".json"))
+            return EncoderInfo(**saved["facts"]) if saved["key"] == key else None
+        except (OSError, DamagedFileError, KeyError, TypeError):
             return None
 
     def save_info(self, key: str, info: EncoderInfo) -> None:
         """Save the info of an encoder under that key; does nothing if the store is read-only."""
-        with suppress(WorkError), atomic_write(self._path("facts", key, ".json")) as stream:
-            stream.write(json.dumps({"facts": asdict(info), "checksum": content_key(asdict(info))}).encode())
+        with suppress(WorkError):
+            write_checked(self._path("facts", key, ".json"), {"key": key, "facts": asdict(info)})
 
     @contextmanager
     def workspace(self, name: str) -> Iterator[Path]:
@@ -140,9 +141,11 @@ class Store:
         """Finish the space file and move it to its place in the store, in one step."""
         final = self._path("spaces", writer.key, ".safetensors")
         try:
-            final.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(final.parent)
             writer.finish()
-            os.replace(writer.path, final)
+            if final.is_dir():
+                set_aside(final)
+            move_into_place(writer.path, final)
         except OSError as error:
             raise self._unwritable(error) from None
 
@@ -194,7 +197,7 @@ class Store:
                 total -= entry.size
         if not dry_run:
             for removal in removals:
-                removal.path.unlink(missing_ok=True)
+                _remove(removal.path)
         return removals + list(self._remove_abandoned(dry_run))
 
     def _remove_abandoned(self, dry_run: bool) -> Iterator[Removal]:
@@ -232,6 +235,8 @@ class Store:
 
 def _load_verified(path: Path) -> Space:
     """The space in a file of the store; raises if its content does not match its checksum or its name."""
+    if path.is_dir():
+        raise DamagedFileError(f"{path} is a folder; expected a file")
     space, meta = load_mapped(path)
     if meta.get("key") != path.stem:
         raise DamagedFileError(f"{path} holds a different space than its name says")
@@ -241,6 +246,14 @@ def _load_verified(path: Path) -> Space:
 def open_store(store: Store | str | Path | None) -> Store:
     """The store itself, or the store in that folder."""
     return store if isinstance(store, Store) else Store(store)
+
+
+def _remove(path: Path) -> None:
+    """Remove a file, or a folder in its place."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _age(*paths: Path) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,10 +54,10 @@ class SpaceWriter:
         return cls(path, start, X, y.astype("<i4"), key, fresh)
 
     def finish(self) -> None:
-        """Write the checksum into the header, which completes the file.
-
-        The file is not flushed to the disk (fsync): after a power failure the checksum would not match.
-        """
+        """Write the checksum into the header, which completes the file."""
+        pages = getattr(self.X, "_mmap", None)
+        if pages is not None and sys.platform != "linux":  # on Linux, fsync of the file writes its mapped pages too
+            pages.flush()
         with self.path.open("r+b") as stream:
             stream.write(with_checksum(self.start, self.X, self.y))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import platform
 import threading
@@ -17,9 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from closerlook.errors import CloserLookError
-from closerlook.representations.atomic import atomic_write
 from closerlook.study.cells import Cell
-from closerlook.study.files import LostError, is_finished, result_path
+from closerlook.study.files import LostError, is_finished, write_result
 from closerlook.study.kinds import kind_of
 from closerlook.version import __version__
 
@@ -98,8 +96,7 @@ def run_cell(cell: Cell, out: str, threads: int) -> float | None:
         "threads": threads,
         "version": __version__,
     }
-    with atomic_write(result_path(folder, cell.key)) as stream:
-        stream.write(json.dumps(result, ensure_ascii=False, allow_nan=False).encode())
+    write_result(folder, result)
     return seconds
 
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import json
+import logging
 import platform
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from closerlook.errors import InputError
-from closerlook.representations.atomic import atomic_write
+from closerlook.errors import DamagedFileError, InputError
+from closerlook.representations.atomic import atomic_write, set_aside
+from closerlook.representations.checked_json import read_checked, write_checked
 from closerlook.study import renamed
 from closerlook.study.cells import Placement, ResolvedPlan
-from closerlook.study.files import read_result
+from closerlook.study.files import require_result
 from closerlook.study.graph import Graph
+from closerlook.study.parquet import read_parquet, write_parquet
 from closerlook.study.registry import MEASURES
 from closerlook.version import __version__
 
@@ -54,24 +56,31 @@ COLUMNS: dict[str, str] = {
 }
 """The columns and their types. tuned_on: empty for a pretrained encoder. is_final: at the end of a fine-tuning run."""
 
+log = logging.getLogger("closerlook.study")
+
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "scikit-learn", "accelerate", "pandas", "pyarrow")
 
 
 def write_results(study: ResolvedPlan, out: Path, state: StudyState, seconds: float) -> Path:
     """Write the table as Parquet and CSV, and the manifest; return the path of the table."""
-    table, cells = make_table(study, out, state.graph)
-    with atomic_write(out / TABLE) as stream:
-        table.to_parquet(stream, index=False)
+    import pyarrow as pa
+
+    table, cells = make_table(study, out, state.graph, state.done)
+    for folder in [out / name for name in (TABLE, CSV, MANIFEST) if (out / name).is_dir()]:
+        log.warning("%s is a folder; expected a file; it is kept as %s", folder, set_aside(folder).name)
+    write_parquet(pa.Table.from_pandas(table, preserve_index=False), out / TABLE)
     with atomic_write(out / CSV) as stream:
         table.to_csv(stream, index=False, encoding="utf-8")
-    with atomic_write(out / MANIFEST) as stream:
-        manifest = make_manifest(study, state, cells, seconds)
-        stream.write(json.dumps(manifest, ensure_ascii=False, indent=1).encode() + b"\n")
+    manifest = make_manifest(study, state, cells, seconds)
+    tables = {name: file_digest(out / name) for name in (TABLE, CSV)}
+    write_checked(out / MANIFEST, manifest | {"tables": tables}, indent=1)
     return out / TABLE
 
 
-def make_table(study: ResolvedPlan, out: Path, graph: Graph) -> tuple[pd.DataFrame, list[Record]]:
-    """The sorted rows of all finished cells, and the time and memory that each cell took."""
+def make_table(
+    study: ResolvedPlan, out: Path, graph: Graph, done: Collection[str]
+) -> tuple[pd.DataFrame, list[Record]]:
+    """The sorted rows of all finished cells, and the time and memory that each cell took. done: their keys."""
     import pandas as pd
 
     by_cell: dict[str, list[Placement]] = {key: [] for key in graph.cells}
@@ -81,9 +90,9 @@ def make_table(study: ResolvedPlan, out: Path, graph: Graph) -> tuple[pd.DataFra
     rows: list[Record] = []
     parts = [_frame([])]
     for key, placements in by_cell.items():
-        result = read_result(out, key)
-        if result is None:
+        if key not in done:
             continue
+        result = require_result(out, key)
         cells.append({name: result[name] for name in CELL_FACTS})
         for placement in placements:
             rows += _placed(study, placement, result)
@@ -158,6 +167,7 @@ def make_manifest(study: ResolvedPlan, state: StudyState, cells: list[Record], s
             if key in state.graph.cells
         ],
         "blocked": state.blocked,
+        "damaged": state.damaged,
         "seconds": round(seconds, 1),
         "kinds": kinds,
         "slowest": sorted(cells, key=lambda cell: -cell["seconds"])[:20],
@@ -195,36 +205,99 @@ def _version(package: str) -> str | None:
         return None
 
 
+def file_digest(path: Path) -> str:
+    """The checksum of a file's bytes."""
+    import xxhash
+
+    digest = xxhash.xxh3_128()
+    with path.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def read_manifest(folder: Path) -> Record:
+    """The manifest in a folder; empty if there is none. A damaged one is an InputError.
+
+    Manifests of earlier versions have no checksum; they are read all the same.
+    """
+    path = folder / MANIFEST
+    try:
+        return read_checked(path, required=False)
+    except FileNotFoundError:
+        return {}
+    except (OSError, DamagedFileError) as error:
+        reason = f"cannot be read: {error.strerror or error}" if isinstance(error, OSError) else ""
+        problem = f"{path} {reason}" if reason else str(error)
+        raise InputError(f"{problem}; expected the manifest that a study writes, or none") from None
+
+
 def study_in(folder: Path) -> str | None:
     """The name of the study in a folder, from its manifest; None if there is no readable manifest."""
     try:
-        return str(json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["study"])
-    except (OSError, ValueError, KeyError, TypeError):
+        name = read_manifest(folder).get("study")
+    except InputError as error:
+        log.warning("%s; the study writes it again at its end", error)
         return None
+    return None if name is None else str(name)
 
 
 def load_results(folder: str | Path) -> pd.DataFrame:
     """The table of a study, from its folder or from its results.parquet or results.csv.
 
     Columns: study, encoder, tuned_on, seed, step, epoch, is_final, layer, task, split, measure, label, other, value,
-    ci_low, ci_high, n, text, cell, weights, version.
+    ci_low, ci_high, n, text, cell, weights, version. A Parquet file that does not match its own checksum is an error. A
+    CSV file that differs from the one that the study wrote, or a Parquet file that was saved by another program, is
+    read with a warning.
     """
-    import pandas as pd
-
     path = Path(folder).expanduser()
     file = path / TABLE if path.is_dir() else path
     if not file.exists():
         raise InputError(f"{file} does not exist; expected the folder of a finished study, or its results.parquet")
     try:
-        table = _read_csv(file) if file.suffix == ".csv" else pd.read_parquet(file)
+        table = _read_checked_csv(file) if file.suffix == ".csv" else _read_checked_parquet(file)
         table = table.rename(columns=renamed.COLUMNS)
         missing = [name for name in COLUMNS if name not in table.columns]
         if missing:
             raise InputError(f"{file} lacks {', '.join(missing)}; expected the table of a study")
         table["measure"] = table["measure"].map(renamed.current_name)
         return table.astype(COLUMNS)
+    except DamagedFileError as error:
+        raise DamagedFileError(f"{error}; run the study again: it writes the table again from its cells") from None
     except (OSError, ValueError, TypeError) as error:
         raise InputError(f"{file} cannot be read: {' '.join(str(error).split())}; expected a study's table") from None
+
+
+def _read_checked_parquet(file: Path) -> pd.DataFrame:
+    """The table from Parquet; a warning if the study wrote one with a checksum, and this one has none."""
+    table, has_checksum = read_parquet(file)
+    if not has_checksum and _recorded_digest(file) is not None:
+        log.warning("%s is not the table that the study wrote: it has no checksum; it is read as it is", file)
+    return table
+
+
+def _read_checked_csv(file: Path) -> pd.DataFrame:
+    """The table from CSV; a warning if the file differs from the one that the study wrote."""
+    recorded = _recorded_digest(file)
+    if recorded is not None and recorded != file_digest(file):
+        log.warning(
+            "%s is not the table that the study wrote: it was damaged or edited; it is read as it is, and %s has the "
+            "values of the study",
+            file,
+            TABLE,
+        )
+    return _read_csv(file)
+
+
+def _recorded_digest(file: Path) -> str | None:
+    """The checksum of a table that the manifest in its folder records; None if it records none."""
+    try:
+        tables = read_manifest(file.parent).get("tables")
+    except InputError as error:
+        log.warning("%s; %s cannot be checked", error, file)
+        return None
+    recorded = tables.get(file.name) if isinstance(tables, dict) else None
+    return None if recorded is None else str(recorded)
 
 
 def _read_csv(file: Path) -> pd.DataFrame:

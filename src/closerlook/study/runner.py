@@ -23,7 +23,7 @@ from closerlook.representations.atomic import PART, atomic_write
 from closerlook.study.cells import Cell, ResolvedPlan
 from closerlook.study.engines import Engine
 from closerlook.study.execution import Outcome
-from closerlook.study.files import CELLS, is_finished, read_result, result_path
+from closerlook.study.files import CELLS, find_finished, is_finished, read_result, require_result, result_path
 from closerlook.study.forecasting import foresee_run
 from closerlook.study.graph import Graph, expand, grow
 from closerlook.study.kinds import estimate_cell, kind_of
@@ -51,7 +51,8 @@ class StudyState:
     time_left: returns the seconds that the study still needs, if known. coming: the number of cells that each
     unfinished fine-tuning will add, by its key. done: the keys of finished cells. failed: the error message of each
     failed cell, by key. running: the start time of each running cell, by key. computed: the number of cells that this
-    run has finished; cells that an earlier run finished are not counted.
+    run has finished; cells that an earlier run finished are not counted. damaged: results of earlier runs that are
+    damaged, under the names that they are kept as; their cells run again.
     """
 
     graph: Graph
@@ -61,6 +62,7 @@ class StudyState:
     failed: dict[str, str] = field(default_factory=dict)
     running: dict[str, float] = field(default_factory=dict)
     computed: int = 0
+    damaged: list[str] = field(default_factory=list)
 
     @property
     def total(self) -> int:
@@ -173,7 +175,9 @@ class _Runner:
     def _enter(self, cells: Iterable[Cell]) -> None:
         """Add new cells: those that an earlier run finished are done, others are queued or wait for their inputs."""
         new = list(cells)
-        self.state.done.update(cell.key for cell in new if is_finished(self.out, cell.key))
+        finished, damaged = find_finished(self.out, [cell.key for cell in new])
+        self.state.done |= finished
+        self.state.damaged += damaged
         settled = self.state.done | set(self.state.failed)
         busy = {cell.key for cell in self.futures.values()}
         ready = []
@@ -277,10 +281,7 @@ class _Runner:
         """Add the cells of a finished fine-tuning's snapshots."""
         graph = self.state.graph
         known = set(graph.cells)
-        result = read_result(self.out, key)
-        if result is None:
-            raise WorkError(f"{result_path(self.out, key)} has disappeared; run the same command again")
-        grow(self.study, graph, key, result)
+        grow(self.study, graph, key, require_result(self.out, key))
         self.state.coming.pop(key, None)
         self.time.arrived(key)
         self._enter(cell for new, cell in list(graph.cells.items()) if new not in known)
@@ -318,7 +319,7 @@ class _Runner:
         self.losses[cell.key] += 1
         for key in cell.inputs:
             maker = self.state.graph.cells[key]
-            if kind_of(maker).makes_spaces and self.losses[key] == 0:
+            if kind_of(maker).makes_spaces and self.losses[key] == 0 and is_finished(self.out, key):
                 self.losses[key] += 1
                 result_path(self.out, key).unlink(missing_ok=True)
         self._begin()

@@ -52,8 +52,14 @@ class WorkerProcess:
 
     def submit(self, cell: Cell, out: str) -> Future[Outcome]:
         """Start a cell; the future raises one of the errors in LOST if the process ends before the cell does."""
-        with _interrupts_blocked():
-            future: Future[Outcome] = self._pool.submit(attempt, cell, out, self.threads)
+        try:
+            with _interrupts_blocked():
+                future: Future[Outcome] = self._pool.submit(attempt, cell, out, self.threads)
+        except OSError as error:
+            raise WorkError(
+                f"a worker process cannot be started: {error.strerror or error}; end other programs or set a smaller "
+                "--workers, and run the same command again"
+            ) from None
         return future
 
     def close(self, *, now: bool) -> None:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from closerlook.encoders.source import EMBEDDED, Source, read_json, resolve
-from closerlook.errors import InputError, WorkError
+from closerlook.errors import DamagedFileError, InputError, WorkError
+from closerlook.representations.atomic import set_aside
 from closerlook.representations.extract import (
     Progress,
     choose_pool,
@@ -127,11 +128,19 @@ class _Request:
         )
 
     def finished_run(self) -> TuningResult | None:
-        """The finished run in the folder; None if there is no run, or if some of its vectors or weights are missing."""
+        """The finished run in the folder; None if there is none, or if some of its vectors or weights are missing.
+
+        A damaged `tuned.json` is renamed and reported; the run is trained again then.
+        """
         folder = self.folder
         if folder is None or not (folder / FILE).exists():
             return None
-        run = TuningResult.load(folder)
+        try:
+            run = TuningResult.load(folder)
+        except DamagedFileError as error:
+            aside = set_aside(folder / FILE)
+            log.warning("%s; it is kept as %s; training again", str(error).partition(";")[0], aside.name)
+            return None
         self._check_same_run(run, folder)
         weights = [snapshot.weights for snapshot in run.snapshots if snapshot.weights is not None]
         if all((folder / name).is_dir() for name in weights) and self._has_vectors(run):

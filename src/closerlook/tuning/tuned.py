@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from closerlook.encoders.source import EncoderInfo
-from closerlook.errors import InputError
-from closerlook.representations.atomic import atomic_write
+from closerlook.errors import DamagedFileError, InputError
+from closerlook.representations.checked_json import read_checked, write_checked
 from closerlook.representations.extract import choose_layers, fetch_spaces
 from closerlook.representations.space import Provenance, Space
 from closerlook.representations.store import Store
@@ -99,19 +98,22 @@ class TuningResult:
 
     def save(self, folder: Path) -> None:
         """Write `tuned.json` into the folder, completely or not at all."""
-        with atomic_write(folder / FILE) as stream:
-            stream.write(json.dumps(self.to_dict(), indent=1, ensure_ascii=False).encode() + b"\n")
+        write_checked(folder / FILE, self.to_dict(), indent=1)
 
     @classmethod
     def load(cls, folder: str | Path) -> TuningResult:
-        """The finished run in a folder."""
+        """The finished run in a folder; a damaged file is an error. Runs of earlier versions have no checksum."""
         file = Path(folder) / FILE
         try:
-            return cls.from_dict(json.loads(file.read_bytes()))
+            return cls.from_dict(read_checked(file, required=False))
         except FileNotFoundError:
             raise InputError(f"{folder} contains no {FILE}; expected the folder of a finished fine-tuning") from None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, InputError) as error:
-            raise InputError(
+        except OSError as error:
+            raise InputError(f"{file} cannot be read: {error.strerror or error}") from None
+        except DamagedFileError as error:
+            raise DamagedFileError(f"{error}; move it away and tune again") from None
+        except (ValueError, KeyError, TypeError, AttributeError, InputError) as error:
+            raise DamagedFileError(
                 f"{file} cannot be read ({type(error).__name__}: {error}); move it away and tune again"
             ) from None
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from closerlook.errors import WorkError
-from closerlook.representations.atomic import PART
+from closerlook.representations.atomic import PART, make_folder, move_into_place
 
 if TYPE_CHECKING:
     import torch
@@ -24,12 +24,12 @@ def save_weights(
 
     part = folder.with_name(f".{folder.name}.{secrets.token_hex(6)}{PART}")
     try:
-        part.mkdir(parents=True)
+        make_folder(part)
         model.save_pretrained(part)
         tokenizer.save_pretrained(part)
         save_file({key: value.detach().cpu() for key, value in head.state_dict().items()}, part / "head.safetensors")
         shutil.rmtree(folder, ignore_errors=True)
-        part.rename(folder)
+        move_into_place(part, folder)
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or error
         raise WorkError(f"weights cannot be written to {folder}: {reason}; nothing was left behind") from None
