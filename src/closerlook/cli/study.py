@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from closerlook.cli.options import Data
+from closerlook.cli.options import Data, Resume
 from closerlook.errors import WorkError
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def study(
         int | None, Option(min=1, help="Number of cells that run at the same time. (default: number of cores)")
     ] = None,
     scheduler: Annotated[str | None, Option(help="Address of a Dask scheduler, such as tcp://host:8786.")] = None,
+    resume: Resume = True,
     dry_run: Annotated[
         bool,
         Option("--dry-run", help="Only list the cells and estimate their time, memory and disk space; run none."),
@@ -87,7 +88,9 @@ def study(
             f"the results table and report of study {previous} in this folder are replaced; its finished cells are kept"
         )
     with watching() as watch:
-        done = execute_study(resolved, out, engine=engine, workers=workers, scheduler=scheduler, watch=watch)
+        done = execute_study(
+            resolved, out, engine=engine, workers=workers, scheduler=scheduler, resume=resume, watch=watch
+        )
     page = _report(done.out) if report else None
     if as_json:
         print_json(_as_dict(done) | {"report": page})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ def run_study(
     engine: str | None = None,
     workers: int | None = None,
     scheduler: str | None = None,
+    resume: bool = True,
     watch: ProgressCallback | None = None,
 ) -> CompletedStudy:
     """Run every cell of a plan whose result is not in `out` yet, and write the table.
@@ -45,11 +46,12 @@ def run_study(
     plan: a Plan, its entries, a YAML file, or a preset (default, paper, paper-small). store: the folder for vectors; by
     default in `out`. engine: 'here' (this process), 'processes' or 'dask'; by default processes, or here for a single
     worker. workers: the number of processes; by default one for each core. scheduler: the address of the Dask
-    scheduler. watch: called with the state of the study after every change.
+    scheduler. resume: continue interrupted fine-tunings from their saved state; False saves no state, see `tune`.
+    watch: called with the state of the study after every change.
     """
     choose_engine(engine, workers, scheduler)
     resolved = resolve_study(plan, out, store)
-    return execute_study(resolved, out, engine=engine, workers=workers, scheduler=scheduler, watch=watch)
+    return execute_study(resolved, out, engine=engine, workers=workers, scheduler=scheduler, resume=resume, watch=watch)
 
 
 def resolve_study(
@@ -67,6 +69,7 @@ def execute_study(
     engine: str | None = None,
     workers: int | None = None,
     scheduler: str | None = None,
+    resume: bool = True,
     watch: ProgressCallback | None = None,
 ) -> CompletedStudy:
     """Run a resolved plan, see `run_study`."""
@@ -74,7 +77,7 @@ def execute_study(
     start = time.monotonic()
     with study_lock(folder):
         with_engine = open_engine(engine, workers, scheduler)
-        state = work_through(resolved, folder, with_engine, watch)
+        state = work_through(replace(resolved, resume=resume), folder, with_engine, watch)
         with_engine.close()
         seconds = time.monotonic() - start
         return CompletedStudy(folder, write_results(resolved, folder, state, seconds), state, seconds)
