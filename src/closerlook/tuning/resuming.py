@@ -258,5 +258,9 @@ def _writer(content: object) -> Callable[[Path], object]:
 
 def _random_states() -> dict[str, object]:
     """The random states of Python, numpy and torch, in the form in which the Trainer reads them."""
-    states = {"python": random.getstate(), "numpy": np.random.get_state(), "cpu": torch.get_rng_state()}
+    states: dict[str, object] = {
+        "python": random.getstate(),
+        "numpy": np.random.get_state(),
+        "cpu": torch.get_rng_state(),
+    }
     return states | ({"cuda": torch.cuda.get_rng_state()} if torch.cuda.is_available() else {})
