@@ -1,4 +1,4 @@
-"""`classify`, `compare` and `describe` on odd arrays and labels: a result without NaN, or one line and exit code two."""
+"""`classify`, `compare` and `describe` on odd arrays and labels: a result without NaN, or one line that says why."""
 
 from pathlib import Path
 from typing import Any
@@ -103,7 +103,7 @@ def test_unusual_points_are_measured(case: str, tmp_path: Path, capsys: Capsys) 
 
 
 @pytest.mark.parametrize(
-    ("n", "names"), [(1, Y), (2, ["a", "b"]), (12, ["a"] * 12)], ids=["1 row", "2 rows", "1 label"]
+    ("n", "names"), [(1, ["a"]), (2, ["a", "b"]), (12, ["a"] * 12)], ids=["1 row", "2 rows", "1 label"]
 )
 def test_too_few_rows_or_labels_are_said_so(n: int, names: list[str], tmp_path: Path, capsys: Capsys) -> None:
     file = saved(tmp_path / "points.npz", X[:n], names[:n])
@@ -176,8 +176,8 @@ def test_the_layout_of_an_array_changes_nothing_and_it_is_not_written_to(case: s
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (labels(None, "b", "c", object), "y holds"),
-        (labels(float("nan"), "b", "c", object), "y holds"),
+        (labels(None, "b", "c", object), "y mixes labels of different types: None at row 0"),
+        (labels(float("nan"), "b", "c", object), "y mixes labels of different types: nan at row 0"),
         (None, "y "),
         (Y[:-1], "11"),
     ],
