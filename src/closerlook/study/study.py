@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from closerlook.study.cells import ResolvedPlan
+from closerlook.study.cluster import Cluster
 from closerlook.study.engines import choose_engine, open_engine
 from closerlook.study.files import is_finished, read_result
 from closerlook.study.forecasting import foresee
@@ -37,7 +38,7 @@ def run_study(
     store: str | Path | None = None,
     engine: str | None = None,
     workers: int | None = None,
-    scheduler: str | None = None,
+    scheduler: str | Cluster | None = None,
     resume: bool = True,
     watch: ProgressCallback | None = None,
 ) -> CompletedStudy:
@@ -45,9 +46,9 @@ def run_study(
 
     plan: a Plan, its entries, a YAML file, or a preset (default, paper, paper-small). store: the folder for vectors; by
     default in `out`. engine: 'here' (this process), 'processes' or 'dask'; by default processes, or here for a single
-    worker. workers: the number of processes; by default one for each core. scheduler: the address of the Dask
-    scheduler. resume: continue interrupted fine-tunings from their saved state; False saves no state, see `tune`.
-    watch: called with the state of the study after every change.
+    worker. workers: the number of processes; by default one for each core. scheduler: the address of a Dask scheduler,
+    or a `Cluster` with TLS files and a timeout for lost workers. resume: continue interrupted fine-tunings from their
+    saved state; False saves no state, see `tune`. watch: called with the state of the study after every change.
     """
     choose_engine(engine, workers, scheduler)
     resolved = resolve_study(plan, out, store)
@@ -68,7 +69,7 @@ def execute_study(
     *,
     engine: str | None = None,
     workers: int | None = None,
-    scheduler: str | None = None,
+    scheduler: str | Cluster | None = None,
     resume: bool = True,
     watch: ProgressCallback | None = None,
 ) -> CompletedStudy:
