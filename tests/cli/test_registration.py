@@ -15,7 +15,7 @@ POINTS = "points.npz"
 INTERRUPTS = {
     ("extract", "-t", "toy-pos"): ("closerlook.representations.extract.extract", CONTINUE),
     ("study", "--out", "new"): ("closerlook.study.study.resolve_study", CONTINUE),
-    ("tune", "--out", "new"): ("closerlook.tuning.tune", START_OVER),
+    ("tune", "--out", "new"): ("closerlook.tuning.tune", CONTINUE),
     ("report", "new"): ("closerlook.report.write_report", START_OVER),
     ("show", "new"): ("closerlook.report.writing.load_study", NO_CHANGES),
     ("compare-studies", "new", "other"): ("closerlook.report.write_comparison", START_OVER),

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,8 +98,11 @@ class Cluster:
 
 
 @contextmanager
-def dask_cluster(folder: Path, *workers: tuple[str, ...]) -> Iterator[Cluster]:
-    """A scheduler on loopback with a worker for each tuple of options; they are started elsewhere than the study is."""
+def dask_cluster(folder: Path, *workers: tuple[str, ...], common: Sequence[str] = ()) -> Iterator[Cluster]:
+    """A scheduler on loopback with a worker for each tuple of options, started elsewhere than the study is.
+
+    common: options of the scheduler and of all workers.
+    """
     file = folder / "scheduler.json"
     started: list[subprocess.Popen[bytes]] = []
 
@@ -117,12 +120,14 @@ def dask_cluster(folder: Path, *workers: tuple[str, ...]) -> Iterator[Cluster]:
         return process
 
     try:
-        dask("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file))
+        dask(
+            "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file), *common
+        )
         until(file.exists)
         time.sleep(0.1)
         address = json.loads(file.read_text())["address"]
-        common = ("--no-nanny", "--no-dashboard", "--local-directory", str(folder))
-        running = [dask("worker", address, *common, *options) for options in workers]
+        usual = ("--no-nanny", "--no-dashboard", "--local-directory", str(folder), *common)
+        running = [dask("worker", address, *usual, *options) for options in workers]
         logs = [folder / f"dask-{number}.log" for number in range(1, len(started))]
         until(lambda: all("Registered to" in log.read_text() for log in logs))
         yield Cluster(address, running)

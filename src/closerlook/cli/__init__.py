@@ -62,7 +62,7 @@ add_command(
     example=compare_studies.EXAMPLE,
     after_interrupt=START_OVER,
 )
-add_command(app, "tune", tune.tune, example=tune.EXAMPLE, after_interrupt=START_OVER)
+add_command(app, "tune", tune.tune, example=tune.EXAMPLE, after_interrupt=CONTINUE)
 add_command(app, "probe", probe.probe, example=probe.EXAMPLE, after_interrupt=NO_RESULTS)
 add_command(app, "classify", classify.classify, example=classify.EXAMPLE, after_interrupt=NO_RESULTS)
 add_command(app, "compare", compare.compare, example=compare.EXAMPLE, after_interrupt=NO_RESULTS)

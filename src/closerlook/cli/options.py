@@ -41,6 +41,15 @@ Window = Annotated[
 AllowPickle = Annotated[
     bool, Option("--allow-pickle", help="Read pickle checkpoints, which can run code.", rich_help_panel=HOW)
 ]
+Resume = Annotated[
+    bool,
+    Option(
+        "--resume/--no-resume",
+        help="Save the state of a fine-tuning in the store from time to time, and continue an interrupted one from it. "
+        "The state takes about three times the disk space of the weights until the fine-tuning ends.",
+        rich_help_panel=HOW,
+    ),
+]
 TrustRemoteCode = Annotated[
     bool, Option("--trust-remote-code", help="Run Python code from the repository of the encoder.", rich_help_panel=HOW)
 ]

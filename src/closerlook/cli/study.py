@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from closerlook.cli.options import Data
-from closerlook.errors import WorkError
+from closerlook.cli.options import Data, Resume
+from closerlook.errors import InputError, WorkError
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from closerlook.study.cells import ResolvedPlan
+    from closerlook.study.cluster import Cluster
     from closerlook.study.runner import ProgressCallback, StudyState
     from closerlook.study.study import CompletedStudy
 
 EXAMPLE = "Example: closerlook study plan.yaml --out my-study --workers 4"
+CLUSTER = "Dask cluster"
 QUIET_SECONDS = 10.0
 BAR_SECONDS = 0.25
 """Seconds between two progress lines if standard error is a file, and between two updates of the bar on a terminal."""
@@ -54,7 +56,28 @@ def study(
     workers: Annotated[
         int | None, Option(min=1, help="Number of cells that run at the same time. (default: number of cores)")
     ] = None,
-    scheduler: Annotated[str | None, Option(help="Address of a Dask scheduler, such as tcp://host:8786.")] = None,
+    scheduler: Annotated[
+        str | None, Option(help="Address of a Dask scheduler, such as tcp://host:8786, or tls://host:8786 with TLS.")
+    ] = None,
+    tls_ca: Annotated[
+        Path | None,
+        Option(help="Certificate of the authority of a cluster with TLS (PEM file).", rich_help_panel=CLUSTER),
+    ] = None,
+    tls_cert: Annotated[
+        Path | None, Option(help="Own certificate for a cluster with TLS (PEM file).", rich_help_panel=CLUSTER)
+    ] = None,
+    tls_key: Annotated[
+        Path | None,
+        Option(help="Key of --tls-cert (PEM file), if that file does not contain it.", rich_help_panel=CLUSTER),
+    ] = None,
+    worker_timeout: Annotated[
+        float,
+        Option(
+            help="Seconds to wait for a Dask worker that can run a waiting cell, after the last one has disappeared.",
+            rich_help_panel=CLUSTER,
+        ),
+    ] = 300.0,
+    resume: Resume = True,
     dry_run: Annotated[
         bool,
         Option("--dry-run", help="Only list the cells and estimate their time, memory and disk space; run none."),
@@ -73,7 +96,8 @@ def study(
     from closerlook.study.results import study_in
     from closerlook.study.study import execute_study, resolve_study
 
-    choose_engine(engine, workers, scheduler)
+    cluster = _cluster(scheduler, {"tls_ca": tls_ca, "tls_cert": tls_cert, "tls_key": tls_key}, worker_timeout)
+    choose_engine(engine, workers, cluster)
     changes = {"encoders": encoder, "tasks": task, "data": None if data is None else str(data), "device": device}
     resolved = resolve_study(plan, out, store, **changes)
     if dry_run:
@@ -87,7 +111,9 @@ def study(
             f"the results table and report of study {previous} in this folder are replaced; its finished cells are kept"
         )
     with watching() as watch:
-        done = execute_study(resolved, out, engine=engine, workers=workers, scheduler=scheduler, watch=watch)
+        done = execute_study(
+            resolved, out, engine=engine, workers=workers, scheduler=cluster, resume=resume, watch=watch
+        )
     page = _report(done.out) if report else None
     if as_json:
         print_json(_as_dict(done) | {"report": page})
@@ -102,6 +128,18 @@ def study(
             f"{failed} of {done.state.total} cells failed, and {blocked} depend on them; first failure: {first}; see "
             f"{out / 'failed'}, and run the same command again to retry them"
         )
+
+
+def _cluster(scheduler: str | None, tls: dict[str, Path | None], worker_timeout: float) -> Cluster | None:
+    """The Dask cluster that the options name; None without --scheduler."""
+    from closerlook.study.cluster import Cluster
+
+    if scheduler is None:
+        given = next((name for name, file in tls.items() if file is not None), None)
+        if given is not None:
+            raise InputError(f"--{given.replace('_', '-')} given without --scheduler; give --scheduler tls://HOST:PORT")
+        return None
+    return Cluster(scheduler, **tls, worker_timeout=worker_timeout)
 
 
 # ---- dry run ----

@@ -14,6 +14,7 @@ from closerlook.cli.options import (
     AllowPickle,
     Data,
     EncoderName,
+    Resume,
     StoreFolder,
     TrustRemoteCode,
     Window,
@@ -148,13 +149,15 @@ def tune(
             rich_help_panel=HOW,
         ),
     ] = False,
+    resume: Resume = True,
     allow_pickle: AllowPickle = False,
     trust_remote_code: TrustRemoteCode = False,
     as_json: Annotated[bool, Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
     """Fine-tune an encoder and store its vectors at several steps of the training (snapshots).
 
-    A linear head is trained with the encoder. It reads the vectors of the last layer, pooled as they are stored.
+    A linear head is trained with the encoder. It reads the vectors of the last layer, pooled as they are stored. To
+    continue an interrupted run, run the same command again.
     """
     from closerlook.cli.console import note, print_json, progress
     from closerlook.tuning import TuningSettings
@@ -195,6 +198,7 @@ def tune(
             encoder_seed=encoder_seed,
             allow_pickle=allow_pickle,
             trust_remote_code=trust_remote_code,
+            resume=resume,
             progress=show,
         )
     if as_json:

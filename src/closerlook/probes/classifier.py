@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -17,6 +16,7 @@ from closerlook.geometry.frame import as_labels
 from closerlook.geometry.kernels import count_threads
 from closerlook.probes.direct import check_jobs, value_errors
 from closerlook.probes.grid import GRID, check_seeds, check_sizes, choose_sizes
+from closerlook.probes.scaling import fit_scaler, standardise
 from closerlook.probes.training import Job, ProbeTraining, Sizes
 
 
@@ -78,8 +78,8 @@ class ClassifierProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             training, device = self._training(), choose_device(self.device)
             threads = count_threads(check_jobs(self.n_jobs))
         self.classes_, codes = np.unique(labels, return_inverse=True)
-        self._scaler = StandardScaler().fit(points)
-        rows = torch.from_numpy(self._scaler.transform(points).astype(np.float32)[None]).to(device)
+        self._scaler = fit_scaler(points)
+        rows = torch.from_numpy(standardise(self._scaler, points)[None]).to(device)
         data = Data(rows, torch.from_numpy(codes.astype(np.int64)[None]).to(device), len(self.classes_))
         jobs = [Job(shape, seed) for shape in sizes for seed in seeds]
         networks = train(data, jobs, training, threads=threads)
@@ -94,7 +94,7 @@ class ClassifierProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """(m, k) the probability of each class for each row of X: (m, d)."""
         check_is_fitted(self)
         queries = validate_data(self, X, dtype=np.float64, reset=False)
-        scores = self.network_.scores(self._scaler.transform(queries))
+        scores = self.network_.scores(standardise(self._scaler, queries))
         probabilities: NDArray[np.float64] = softmax(scores.astype(np.float64), axis=1)
         return probabilities
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.preprocessing import StandardScaler
 
 from closerlook.errors import InputError
 from closerlook.geometry.frame import Label
@@ -27,6 +26,7 @@ from closerlook.probes.grid import (
     checked,
     deviation,
 )
+from closerlook.probes.scaling import fit_scaler, standardise
 from closerlook.probes.training import Integers, Job, ProbeTraining, Progress, Sizes
 
 BLOCKS = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5, 1.0)
@@ -104,8 +104,8 @@ def measure_selectivity(
             raise InputError(f"{name} has {len(rows)} rows and {len(np.asarray(words))} word types; expected one each")
     networks = _NetworksBySeed(result.chosen_sizes, result.seeds, len(labels), result.training, result.device, threads)
     drawn = [control_labels(types, y, seed) for seed in result.seeds]
-    scaler, r = StandardScaler().fit(X), len(result.seeds)
-    rows, tests = (scaler.transform(space).astype(np.float32) for space in (X, X_test))
+    scaler, r = fit_scaler(X), len(result.seeds)
+    rows, tests = standardise(scaler, X), standardise(scaler, X_test, "X_test")
     scores = networks.scores(
         np.broadcast_to(rows, (r, *rows.shape)),
         np.stack([control for control, _ in drawn]),
@@ -178,7 +178,7 @@ def online_code(
     X, y, labels = checked(train, "train")
     (shape,), chosen = check_sizes([sizes]), check_seeds(seeds)
     networks = _NetworksBySeed(shape, chosen, len(labels), training or ProbeTraining(criterion="loss"), device, threads)
-    rows = StandardScaler().fit_transform(X).astype(np.float32)
+    rows = standardise(fit_scaler(X), X)
     ends = block_ends(len(y), blocks)
     orders = np.stack([np.random.default_rng([seed, 4]).permutation(len(y)) for seed in chosen])
     by_block = np.zeros((len(chosen), len(ends)))

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.preprocessing import StandardScaler
 
 from closerlook.errors import InputError
 from closerlook.geometry.frame import Label, as_labels, as_points
 from closerlook.geometry.kernels import count_threads
+from closerlook.probes.scaling import fit_scaler, standardise
 from closerlook.probes.training import Integers, Job, Network, ProbeTraining, Progress, Sizes, is_whole
 
 if TYPE_CHECKING:
@@ -312,12 +312,12 @@ class _Prepared:
             )
         all_labels = tuple(sorted({*labels, *present}))  # all strings or all numbers
         index = {label: at for at, label in enumerate(all_labels)}
-        scaler = StandardScaler().fit(X)
+        scaler = fit_scaler(X)
         return cls(
-            scaler.transform(X).astype(np.float32),
+            standardise(scaler, X),
             y,
             labels,
-            scaler.transform(X_test).astype(np.float32),
+            standardise(scaler, X_test, "X_test"),
             np.array([index[present[code]] for code in y_test], np.int64),
             all_labels,
         )

@@ -84,7 +84,7 @@ class ResolvedPlan:
 
     randoms: encoders with random weights that others are compared with, by name. settings: the settings with which each
     encoder is fine-tuned on each task, for the first seed. store: the absolute path of the store. here: the folder that
-    relative paths in the plan start from.
+    relative paths in the plan start from. resume: whether fine-tunings save their state and continue from it.
     """
 
     plan: Plan
@@ -94,6 +94,7 @@ class ResolvedPlan:
     settings: dict[tuple[str, str], TuningSettings]
     store: str
     here: str
+    resume: bool = True
 
     def source_and_info(self, encoder: str) -> tuple[Source, EncoderInfo]:
         """The files and the facts of an encoder of the plan, or of one with random weights."""

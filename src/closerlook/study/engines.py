@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import Executor, Future
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future, InvalidStateError
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,12 +16,18 @@ import psutil
 from closerlook.errors import InputError, WorkError
 from closerlook.geometry.kernels import count_threads
 from closerlook.study.cells import Cell
+from closerlook.study.cluster import Cluster, as_cluster
 from closerlook.study.execution import Outcome, attempt
 from closerlook.study.workers import LOST, WorkerLost, WorkerProcess, children_memory
 from closerlook.version import __version__
 
 if TYPE_CHECKING:
     from distributed import Client
+
+log = logging.getLogger("closerlook")
+
+WATCH_SECONDS = 1.0
+"""Seconds between two looks at the workers of a Dask cluster."""
 
 MEMORY_SHARE = 0.8
 """A further cell starts only if the memory it is expected to need is at most this share of the free memory."""
@@ -123,38 +133,43 @@ class Dask:
     """Runs cells on the workers of a Dask cluster that is already running.
 
     Cells that are faster on a GPU go to the workers that declare the resource GPU, if there are any. A worker runs one
-    cell at a time, which may use all threads of the worker.
+    cell at a time, which may use all threads of the worker. If no worker is left that can run a waiting cell, the study
+    ends after `Cluster.worker_timeout` seconds. If only the workers with a GPU are gone, and the plan does not require
+    device cuda, the other workers run their cells from then on.
     """
 
     name = "dask"
 
-    def __init__(self, scheduler: str) -> None:
-        try:
-            from distributed import Client
-        except ImportError:
-            raise InputError("engine dask needs the package distributed; pip install closerlook[cluster]") from None
-        try:
-            self._client = Client(scheduler, timeout="20s", set_as_default=False)
-        except (OSError, ValueError, TimeoutError) as error:
-            raise WorkError(f"no Dask scheduler answers at {scheduler}: {' '.join(str(error).split())}") from None
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._client = cluster.connect()
         try:
             workers = self._client.scheduler_info(n_workers=-1)["workers"]
-            _check_workers(scheduler, self._client, workers)
+            _check_workers(cluster.scheduler, self._client, workers)
         except BaseException:
             self._client.close()
             raise
         self.workers = len(workers)
         self._most_cells = sum(2 if worker["nthreads"] == 1 else 1 for worker in workers.values())
-        gpus = any("GPU" in worker.get("resources", {}) for worker in workers.values())
         self._plain: Executor = self._client.get_executor(pure=False)
-        self._gpu: Executor = self._client.get_executor(pure=False, resources={"GPU": 1}) if gpus else self._plain
+        self._gpu: Executor | None = None
+        if _count_gpus(workers):
+            self._gpu = self._client.get_executor(pure=False, resources={"GPU": 1})
+        self._executors = [executor for executor in (self._plain, self._gpu) if executor is not None]
+        self._unfinished: dict[Future[Outcome], tuple[Cell, Future[Outcome]]] = {}
+        self._is_closed = threading.Event()
+        threading.Thread(target=self._watch_workers, daemon=True).start()
 
     def submit(self, cell: Cell, out: str) -> Future[Outcome]:
         """Run a cell on a worker that the scheduler chooses."""
         from distributed import KilledWorker
 
-        executor = self._gpu if cell.gpu else self._plain
-        return _relay(executor.submit(_run_on_worker, cell, out), KilledWorker, _dask_workers_lost)
+        executor = self._gpu if cell.gpu and self._gpu is not None else self._plain
+        future = executor.submit(_run_on_worker, cell, out)
+        relayed = _relay(future, KilledWorker, _dask_workers_lost)
+        self._unfinished[relayed] = cell, future
+        relayed.add_done_callback(lambda done: self._unfinished.pop(done, None))
+        return relayed
 
     def has_room(self, running: int, expected: int, reserved: int) -> bool:
         """Whether the cluster takes another cell. Memory is left to the scheduler.
@@ -165,9 +180,56 @@ class Dask:
 
     def close(self, *, now: bool = False) -> None:
         """Disconnect from the cluster. now: do not wait for running cells; their results are still written."""
-        for executor in {self._plain, self._gpu}:
+        self._is_closed.set()
+        for executor in self._executors:
             executor.shutdown(wait=not now)
         self._client.close()
+
+    def _watch_workers(self) -> None:
+        """Notice, until the engine is closed, that waiting cells have had no worker for too long."""
+        present = time.monotonic()
+        while not self._is_closed.wait(WATCH_SECONDS):
+            workers = None
+            with suppress(OSError, RuntimeError, ValueError):  # the scheduler is gone; the client cancels all futures
+                workers = self._client.scheduler_info(n_workers=-1)["workers"]
+            waiting = [] if workers is None else self._waiting_for_worker(workers)
+            if workers is None or not waiting:
+                present = time.monotonic()
+            elif time.monotonic() - present >= self._cluster.worker_timeout:
+                self._give_up(waiting, workers)
+
+    def _waiting_for_worker(self, workers: dict[str, Any]) -> list[Future[Outcome]]:
+        """The unfinished cells that no worker can run."""
+        lacks_gpu = self._gpu is not None and not _count_gpus(workers)
+        unfinished = list(self._unfinished.items())
+        return [relayed for relayed, (cell, _) in unfinished if not workers or (cell.gpu and lacks_gpu)]
+
+    def _give_up(self, waiting: Sequence[Future[Outcome]], workers: dict[str, Any]) -> None:
+        """Let other workers run the cells of lost workers with a GPU, if the plan allows it; else let them fail."""
+        unfinished = [(relayed, *self._unfinished[relayed]) for relayed in waiting if relayed in self._unfinished]
+        needs_gpu = any(str(cell.resources.get("device")).startswith("cuda") for _, cell, _ in unfinished)
+        seconds = f"{self._cluster.worker_timeout:g} s"
+        error: WorkError
+        if workers and not needs_gpu:
+            self._gpu = None
+            log.warning(
+                "the Dask cluster has had no worker with a GPU for %s; others run its cells from now on", seconds
+            )
+            error = WorkerLost("the workers with a GPU are gone", attempts=0)
+        else:
+            kind = "worker with a GPU" if workers else "worker"
+            error = WorkError(
+                f"the Dask cluster at {self._cluster.scheduler} has had no {kind} for {seconds} (--worker-timeout); "
+                "start some, and run the same command again"
+            )
+        for relayed, _, future in unfinished:
+            with suppress(InvalidStateError):  # it has finished in the meantime
+                relayed.set_exception(error)
+            future.cancel()
+
+
+def _count_gpus(workers: dict[str, Any]) -> int:
+    return sum("GPU" in worker.get("resources", {}) for worker in workers.values())
 
 
 DASK_ATTEMPTS = 2
@@ -191,6 +253,8 @@ def _relay(
     relayed: Future[Outcome] = Future()
 
     def settle(done: Future[Outcome]) -> None:
+        if relayed.done():
+            return  # given up before
         if done.cancelled():
             release(lost=True)
             relayed.cancel()
@@ -228,7 +292,7 @@ def _installed_version() -> str:
     return __version__
 
 
-def choose_engine(name: str | None, workers: int | None, scheduler: str | None) -> str:
+def choose_engine(name: str | None, workers: int | None, scheduler: str | Cluster | None) -> str:
     """The name of the requested engine; by default 'processes', or 'here' for a single worker."""
     if scheduler is not None and name not in (None, "dask"):
         raise InputError(f"--scheduler given with engine {name}; only engine dask has a scheduler")
@@ -245,9 +309,9 @@ def choose_engine(name: str | None, workers: int | None, scheduler: str | None) 
     return name or ("here" if (workers or cores()) == 1 else "processes")
 
 
-def open_engine(name: str | None, workers: int | None, scheduler: str | None) -> Engine:
+def open_engine(name: str | None, workers: int | None, scheduler: str | Cluster | None) -> Engine:
     """The requested engine, ready to run cells. workers: the number of processes; by default one for each core."""
-    chosen = choose_engine(name, workers, scheduler)
-    if chosen == "dask":
-        return Dask(str(scheduler))
+    chosen, cluster = choose_engine(name, workers, scheduler), as_cluster(scheduler)
+    if cluster is not None:
+        return Dask(cluster)
     return Here() if chosen == "here" else Processes(workers or cores())

@@ -302,6 +302,8 @@ class _Runner:
     def _lost_worker(self, cell: Cell, error: BaseException) -> None:
         """Queue a cell again whose worker died, up to the limit of attempts; raise any other error of the engine."""
         if not isinstance(error, WorkerLost):
+            if isinstance(error, WorkError):
+                raise error
             raise WorkError(
                 f"the engine failed ({type(error).__name__}: {error}); run the same command again"
             ) from error

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from closerlook.study.cells import ResolvedPlan
+from closerlook.study.cluster import Cluster
 from closerlook.study.engines import choose_engine, open_engine
 from closerlook.study.files import is_finished, read_result
 from closerlook.study.forecasting import foresee
@@ -37,19 +38,21 @@ def run_study(
     store: str | Path | None = None,
     engine: str | None = None,
     workers: int | None = None,
-    scheduler: str | None = None,
+    scheduler: str | Cluster | None = None,
+    resume: bool = True,
     watch: ProgressCallback | None = None,
 ) -> CompletedStudy:
     """Run every cell of a plan whose result is not in `out` yet, and write the table.
 
     plan: a Plan, its entries, a YAML file, or a preset (default, paper, paper-small). store: the folder for vectors; by
     default in `out`. engine: 'here' (this process), 'processes' or 'dask'; by default processes, or here for a single
-    worker. workers: the number of processes; by default one for each core. scheduler: the address of the Dask
-    scheduler. watch: called with the state of the study after every change.
+    worker. workers: the number of processes; by default one for each core. scheduler: the address of a Dask scheduler,
+    or a `Cluster` with TLS files and a timeout for lost workers. resume: continue interrupted fine-tunings from their
+    saved state; False saves no state, see `tune`. watch: called with the state of the study after every change.
     """
     choose_engine(engine, workers, scheduler)
     resolved = resolve_study(plan, out, store)
-    return execute_study(resolved, out, engine=engine, workers=workers, scheduler=scheduler, watch=watch)
+    return execute_study(resolved, out, engine=engine, workers=workers, scheduler=scheduler, resume=resume, watch=watch)
 
 
 def resolve_study(
@@ -66,7 +69,8 @@ def execute_study(
     *,
     engine: str | None = None,
     workers: int | None = None,
-    scheduler: str | None = None,
+    scheduler: str | Cluster | None = None,
+    resume: bool = True,
     watch: ProgressCallback | None = None,
 ) -> CompletedStudy:
     """Run a resolved plan, see `run_study`."""
@@ -74,7 +78,7 @@ def execute_study(
     start = time.monotonic()
     with study_lock(folder):
         with_engine = open_engine(engine, workers, scheduler)
-        state = work_through(resolved, folder, with_engine, watch)
+        state = work_through(replace(resolved, resume=resume), folder, with_engine, watch)
         with_engine.close()
         seconds = time.monotonic() - start
         return CompletedStudy(folder, write_results(resolved, folder, state, seconds), state, seconds)

@@ -7,7 +7,8 @@ import logging
 import os
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ from closerlook.representations.extract import (
     library_versions,
     load_tasks,
 )
-from closerlook.representations.store import Store
+from closerlook.representations.store import Store, content_key
 from closerlook.tasks.task import Task
 from closerlook.tuning.settings import TaskSource, TuningSettings
 from closerlook.tuning.steps import choose_texts, planned_steps
@@ -33,6 +34,8 @@ from closerlook.tuning.tuned import DTYPE, FILE, TuningResult, snapshot_spaces
 
 if TYPE_CHECKING:
     from closerlook.encoders.encoder import Encoder
+    from closerlook.tuning.resuming import StateFolder
+    from closerlook.tuning.trainer import Arguments
 
 log = logging.getLogger("closerlook.tuning")
 
@@ -49,6 +52,7 @@ def tune(
     encoder_seed: int = 0,
     allow_pickle: bool = False,
     trust_remote_code: bool = False,
+    resume: bool = True,
     progress: Progress | None = None,
     **changes: Any,
 ) -> TuningResult:
@@ -63,7 +67,11 @@ def tune(
     without training. A run with a different encoder, task or setting there is an error.
     data: the folder with downloaded corpora. store: where vectors are stored. device: 'auto', 'cuda', 'mps' or
     'cpu'. encoder_seed: the seed of the weights if the encoder is `random:NAME`, an encoder with random weights.
-    allow_pickle, trust_remote_code: see `Encoder.load`. progress: called with the number of finished steps and the
+    allow_pickle, trust_remote_code: see `Encoder.load`.
+    resume: save the state of the run in the store from time to time, and continue from it if an earlier run with the
+    same encoder, task and settings was interrupted; the result is the same, bit for bit. The state takes about three
+    times the disk space of the weights, and is removed at the end. False: save no state, and start at step 0.
+    progress: called with the number of finished steps and the
     number of all steps.
 
     >>> run = tune("bert-tiny", "toy-question", epochs=1, snapshots=2, layers="last")  # doctest: +SKIP
@@ -85,6 +93,7 @@ def tune(
         device=device,
         trust_remote_code=trust_remote_code,
         folder=folder,
+        resume=resume,
     )
     return request.finished_run() or _train(request, progress)
 
@@ -105,6 +114,7 @@ class _Request:
     device: str
     trust_remote_code: bool
     folder: Path | None
+    resume: bool
 
     def load_encoder(self) -> Encoder:
         """The encoder, in the precision of the training."""
@@ -182,25 +192,57 @@ def _train(request: _Request, progress: Progress | None) -> TuningResult:
         arguments = training_arguments(settings, encoder.device, scratch)
         steps = planned_steps(settings, task, arguments.world_size)
         _log_settings(encoder, task, settings, steps)
-        training = Training(task, request.measured_tasks, settings, steps, request.store, request.folder)
-        snapshots = train(encoder, training, arguments, progress)
-    run = TuningResult(
-        encoder=request.source.name,
-        base=request.source.fingerprint,
-        info=encoder.info,
-        parameters=encoder.info.parameters,
-        task=task.name,
-        task_hash=task.content_hash,
-        settings=settings,
-        snapshots=snapshots,
-        steps=snapshots[-1].step,
-        seconds=round(time.perf_counter() - start, 3),
-        device=str(arguments.device),
-        versions=dict(library_versions()),
-    )
-    if request.folder is not None and arguments.process_index == 0:
-        run.save(request.folder)
+        with _open_states(request, settings, arguments) as states:
+            training = Training(task, request.measured_tasks, settings, steps, request.store, request.folder, states)
+            snapshots, earlier = train(encoder, training, arguments, progress)
+            run = TuningResult(
+                encoder=request.source.name,
+                base=request.source.fingerprint,
+                info=encoder.info,
+                parameters=encoder.info.parameters,
+                task=task.name,
+                task_hash=task.content_hash,
+                settings=settings,
+                snapshots=snapshots,
+                steps=snapshots[-1].step,
+                seconds=round(earlier + time.perf_counter() - start, 3),
+                device=str(arguments.device),
+                versions=dict(library_versions()),
+            )
+            if request.folder is not None and arguments.process_index == 0:
+                run.save(request.folder)
     return run
+
+
+@contextmanager
+def _open_states(request: _Request, settings: TuningSettings, arguments: Arguments) -> Iterator[StateFolder | None]:
+    """Where the state of the run is saved while it is alive; None if it is not saved.
+
+    The folder is in the store, named by a hash of encoder, task and settings, and locked: if another process trains
+    the same, this one has a separate folder. It is removed if the block ends without an error.
+    """
+    from closerlook.tuning.resuming import DEVICES, StateFolder, conditions
+
+    if arguments.world_size > 1 or arguments.device.type not in DEVICES:
+        if request.resume:
+            log.info("the state of this run is not saved: that needs one process on a CPU or an NVIDIA GPU")
+        yield None
+        return
+    content = {
+        "weights": request.source.fingerprint,
+        "task": request.task.content_hash,
+        "settings": settings.to_dict(),
+        "out": str(request.folder and request.folder.absolute()) if settings.save_weights else None,
+    }
+    with request.store.workspace(f"tune-{content_key({'tuning': content})[:32]}") as folder:
+        states = StateFolder(folder, conditions(arguments))
+        if not request.resume:
+            states.clear()
+        try:
+            yield states if request.resume else None
+        finally:
+            with suppress(OSError):
+                folder.rmdir()  # nothing was saved
 
 
 def _log_settings(encoder: Encoder, task: Task, settings: TuningSettings, steps: Sequence[int]) -> None:

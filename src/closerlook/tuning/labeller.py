@@ -20,6 +20,7 @@ class Labeller(torch.nn.Module):
     """An encoder with a linear head on the pooled vectors of its last layer."""
 
     accepts_loss_kwargs = True  # the Trainer then passes num_items_in_batch
+    _keys_to_ignore_on_save = None  # the Trainer reads it when a saved state lacks weights, as frozen ones
 
     def __init__(self, encoder: Encoder, task: Task) -> None:
         super().__init__()
@@ -56,6 +57,11 @@ class Labeller(torch.nn.Module):
                 loss += float(cross_entropy(logits.double(), labels, reduction="sum"))
                 correct += int((logits.argmax(1) == labels).sum())
         return loss / len(X), correct / len(X)
+
+    def trained_state(self) -> dict[str, torch.Tensor]:
+        """The tensors that training changes, by name: trainable weights and buffers."""
+        frozen = {name for name, weight in self.named_parameters(remove_duplicate=False) if not weight.requires_grad}
+        return {name: tensor for name, tensor in self.state_dict().items() if name not in frozen}
 
     def gradient_checkpointing_enable(self, *arguments: object, **options: object) -> None:
         """Turn on gradient checkpointing in the encoder; the Trainer calls this if its arguments request it."""

@@ -64,12 +64,14 @@ FIXED_ARGUMENTS = (
     "disable_tqdm",
     "do_eval",
     "eval_strategy",
+    "ignore_data_skip",
     "load_best_model_at_end",
     "push_to_hub",
     "remove_unused_columns",
+    "restore_callback_states_from_checkpoint",
     "save_strategy",
 )
-"""TrainingArguments that must keep the value that `tune` gives them, since taking snapshots relies on it."""
+"""TrainingArguments that must keep the value that `tune` gives them: taking snapshots and resuming rely on it."""
 
 
 @dataclass(frozen=True)

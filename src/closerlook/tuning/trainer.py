@@ -8,6 +8,19 @@ if TYPE_CHECKING:
     import torch
 
 
+class Stateful(Protocol):
+    """An optimizer, a schedule of learning rates, or a scaler of gradients."""
+
+    def state_dict(self) -> dict[str, object]:
+        """Its state."""
+
+
+class Accelerator(Protocol):
+    """The Trainer's accelerator. scaler: scales the gradients of a training in float16."""
+
+    scaler: Stateful | None
+
+
 class State(Protocol):
     """How far a training has come (TrainerState)."""
 
@@ -16,6 +29,9 @@ class State(Protocol):
     epoch: float | None
     is_world_process_zero: bool
     log_history: list[dict[str, float | None]]
+
+    def save_to_json(self, json_path: str) -> None:
+        """Write the state to a file."""
 
 
 class Control(Protocol):
@@ -53,9 +69,10 @@ class RunnableTrainer(Protocol):
 
     control: Control
     args: Arguments
+    accelerator: Accelerator
 
-    def train(self) -> object:
-        """Run the whole training."""
+    def train(self, resume_from_checkpoint: str | None = None) -> object:
+        """Run the whole training, or continue it from the checkpoint in a folder."""
 
     def log(self, logs: dict[str, float]) -> None:
         """Send values to all loggers."""

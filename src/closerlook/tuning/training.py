@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,17 +16,25 @@ from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArgu
 from closerlook.encoders.alignment import Alignment
 from closerlook.encoders.encoder import Encoder
 from closerlook.errors import InputError, WorkError
-from closerlook.representations.extract import Progress, choose_layers, choose_pool, choose_splits, extract
-from closerlook.representations.space import Space
+from closerlook.representations.extract import (
+    Progress,
+    choose_layers,
+    choose_pool,
+    choose_splits,
+    extract,
+    fetch_spaces,
+)
+from closerlook.representations.space import Provenance, Space
 from closerlook.representations.store import Store
 from closerlook.tasks.task import Split, Task, Text
 from closerlook.tuning.contexts import deterministic_algorithms, preserved_random_state
 from closerlook.tuning.examples import Examples
 from closerlook.tuning.labeller import Labeller
 from closerlook.tuning.lora import add_adapters, merge_adapters
+from closerlook.tuning.resuming import SavedState, StateFolder, StateSaver
 from closerlook.tuning.settings import TuningSettings
-from closerlook.tuning.steps import choose_texts
-from closerlook.tuning.tuned import Snapshot, checkpoint_name
+from closerlook.tuning.steps import choose_texts, count_steps
+from closerlook.tuning.tuned import DTYPE, Snapshot, checkpoint_name
 from closerlook.tuning.weights import save_weights
 
 if TYPE_CHECKING:
@@ -32,10 +42,16 @@ if TYPE_CHECKING:
 
     from closerlook.tuning.trainer import Arguments, Callback, Control, RunnableTrainer, State
 
+log = logging.getLogger("closerlook.tuning")
+
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """What to train on and what to store. probes: the tasks whose vectors are stored. steps: the snapshot steps."""
+    """What to train on and what to store.
+
+    probes: the tasks whose vectors are stored. steps: the snapshot steps. states: where the state of the run is saved
+    and found again; None: nowhere.
+    """
 
     task: Task
     probes: Sequence[Task]
@@ -43,15 +59,21 @@ class Training:
     steps: Sequence[int]
     store: Store
     out: Path | None
+    states: StateFolder | None = None
 
 
 def train(
     encoder: Encoder, training: Training, arguments: Arguments, progress: Progress | None
-) -> tuple[Snapshot, ...]:
-    """The snapshots of a whole training run; changes the weights of the encoder's model in place."""
+) -> tuple[tuple[Snapshot, ...], float]:
+    """The snapshots of a whole training run, and the seconds that it took before it was interrupted, if it was.
+
+    Changes the weights of the encoder's model in place.
+    """
     settings, task = training.settings, training.task
     pool = choose_pool(settings.pool, task.unit, has_cls=encoder.info.has_cls)
     texts = choose_texts(task, settings)
+    saved = _usable_state(encoder, training)
+    earlier = 0.0 if saved is None else saved.seconds
     with preserved_random_state():
         set_seed(settings.seed)
         adapters = None
@@ -60,13 +82,82 @@ def train(
         labeller = Labeller(encoder, task)
         examples = Examples(encoder, task.unit, task.split("train"), pool, texts.train)
         taker = _SnapshotTaker(labeller, adapters, training, pool, progress)
-        callbacks: list[Callback] = [taker]
+        stopping = None
         if texts.stopping_split is not None:
             held_out = Examples(encoder, task.unit, texts.stopping_split, pool, texts.stopping)
-            callbacks.append(_EarlyStopping(labeller, held_out, settings.early_stopping or 1))
+            stopping = _EarlyStopping(labeller, held_out, settings.early_stopping or 1)
+        if saved is not None:
+            _restore(saved, taker, stopping)
+        callbacks: list[Callback] = [taker] if stopping is None else [taker, stopping]
         trainer = _build_trainer(labeller, arguments, examples, callbacks)
-        _run(trainer, deterministic=settings.deterministic)
-    return _from_first_process(tuple(taker.snapshots))
+        if training.states is not None:
+            per_epoch = count_steps(len(texts.train), settings)[1]
+            collect = _collector(taker, stopping)
+            trainer.add_callback(
+                StateSaver(
+                    training.states, labeller, trainer, steps_per_epoch=per_epoch, collect=collect, seconds=earlier
+                )
+            )
+        _run(trainer, saved, deterministic=settings.deterministic)
+    return _from_first_process(tuple(taker.snapshots)), earlier
+
+
+def _usable_state(encoder: Encoder, training: Training) -> SavedState | None:
+    """The saved state of the run; None if there is none, or if vectors or weights of its snapshots are missing."""
+    states = training.states
+    saved = None if states is None else states.load()
+    if saved is None or states is None:
+        return None
+    if not all(_is_stored(snapshot, encoder, training) for snapshot in saved.snapshots):
+        states.ignore("belongs to snapshots whose vectors or weights are missing")
+        return None
+    log.info("continuing an interrupted run after step %d", saved.step)
+    return saved
+
+
+def _is_stored(snapshot: Snapshot, encoder: Encoder, training: Training) -> bool:
+    """Whether the vectors of a snapshot, and its weights if they were saved, still exist."""
+    if snapshot.weights is not None and not (training.out is not None and (training.out / snapshot.weights).is_dir()):
+        return False
+    settings = training.settings
+    provenance = Provenance(encoder=encoder.name, weights=snapshot.fingerprint, dtype=DTYPE)
+    layers = settings.layers if snapshot.step == 0 else settings.snapshot_layers
+    try:
+        fetch_spaces(
+            provenance,
+            encoder.info,
+            training.probes,
+            splits=settings.splits,
+            layers=settings.layers if layers is None else layers,
+            pool=settings.pool,
+            store=training.store,
+        )
+    except WorkError:
+        return False
+    return True
+
+
+def _restore(saved: SavedState, taker: _SnapshotTaker, stopping: _EarlyStopping | None) -> None:
+    taker.snapshots = list(saved.snapshots)
+    if stopping is not None:
+        stopping.best_loss = saved.stopping["best_loss"]
+        stopping.epochs_without_gain = int(saved.stopping["epochs_without_gain"])
+
+
+def _collector(
+    taker: _SnapshotTaker, stopping: _EarlyStopping | None
+) -> Callable[[], tuple[list[Snapshot], dict[str, float]]]:
+    """A function that returns the snapshots taken so far and the values of early stopping."""
+
+    def collect() -> tuple[list[Snapshot], dict[str, float]]:
+        if stopping is None:
+            return taker.snapshots, {}
+        return taker.snapshots, {
+            "best_loss": stopping.best_loss,
+            "epochs_without_gain": stopping.epochs_without_gain,
+        }
+
+    return collect
 
 
 def training_arguments(settings: TuningSettings, device: torch.device, scratch: str) -> Arguments:
@@ -119,13 +210,12 @@ def _build_trainer(
     return trainer
 
 
-def _run(trainer: RunnableTrainer, *, deterministic: bool) -> None:
+def _run(trainer: RunnableTrainer, saved: SavedState | None, *, deterministic: bool) -> None:
+    """Train from the beginning, or from a saved state."""
+    checkpoint = None if saved is None else str(saved.checkpoint)
     try:
-        if deterministic:
-            with deterministic_algorithms(trainer.args.device):
-                trainer.train()
-        else:
-            trainer.train()
+        with deterministic_algorithms(trainer.args.device) if deterministic else nullcontext():
+            trainer.train(checkpoint)
     except torch.OutOfMemoryError:
         raise WorkError(
             f"{trainer.args.device} is out of memory; pass a smaller --batch-size, or --device cpu"
@@ -160,8 +250,9 @@ class _SnapshotTaker(TrainerCallback):  # type: ignore[misc]  # transformers is 
         self.alignments: dict[tuple[Text, ...], Alignment] = {}
 
     def on_train_begin(self, args: Arguments, state: State, control: Control, **rest: object) -> None:
-        """Take the first snapshot."""
-        self._take(state, is_end=True)
+        """Take the first snapshot, unless the run continues from a saved state."""
+        if not self.snapshots:
+            self._take(state, is_end=True)
 
     def on_step_end(self, args: Arguments, state: State, control: Control, **rest: object) -> None:
         """Take a snapshot if the step is scheduled."""

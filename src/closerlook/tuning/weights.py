@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import secrets
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,10 @@ from closerlook.representations.atomic import PART, make_folder, move_into_place
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+
+ATTEMPTS = 20
+"""How often a folder is moved to its place while other processes put theirs there."""
 
 
 def save_weights(
@@ -28,10 +34,29 @@ def save_weights(
         model.save_pretrained(part)
         tokenizer.save_pretrained(part)
         save_file({key: value.detach().cpu() for key, value in head.state_dict().items()}, part / "head.safetensors")
-        shutil.rmtree(folder, ignore_errors=True)
-        move_into_place(part, folder)
+        _replace(part, folder)
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or error
         raise WorkError(f"weights cannot be written to {folder}: {reason}; nothing was left behind") from None
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+def _replace(part: Path, folder: Path) -> None:
+    """Move a complete folder to its place, also if another process puts the same one there at the same time."""
+    for _ in range(ATTEMPTS):
+        old = folder.with_name(f".{folder.name}.{secrets.token_hex(6)}{PART}")
+        with suppress(FileNotFoundError):
+            folder.rename(old)
+        try:
+            move_into_place(part, folder)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+        else:
+            return
+        finally:
+            if old.is_symlink():
+                old.unlink()
+            shutil.rmtree(old, ignore_errors=True)
+    raise WorkError(f"{folder} is being written by another process; wait for it, and run the same command again")

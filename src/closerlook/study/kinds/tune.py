@@ -92,6 +92,7 @@ def tune_cell(study: ResolvedPlan, encoder: str, task: str, seed: int) -> Cell:
         "task": task,
         "probe": task_hashes(study, plan.probed(task)),
         "settings": settings.to_dict(),
+        "resume": study.resume,
     }
     return KIND.cell(content, resources, (), f"{source.name} on {task_name(study, task)}, seed {seed}")
 
@@ -110,6 +111,7 @@ def run(cell: Cell, out: Path, threads: int) -> CellResult:
         out=out / "weights" / cell.key if settings.save_weights else None,
         store=resources["store"],
         device=resources["device"],
+        resume=resources["resume"],
     )
     return tuning_rows(result), {"tuned": result.to_dict()}
 
