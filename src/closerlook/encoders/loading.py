@@ -179,8 +179,8 @@ def short_errors(name: str, part: str) -> Iterator[None]:
         raise WorkError(f"encoder {name} does not fit into the device's memory; try device cpu") from None
     except (pickle.UnpicklingError, EOFError):  # torch's own message would suggest to run the code
         raise InputError(
-            f"encoder {name}: its pickle file is damaged or contains more than weights, which could run code; it is not "
-            "read, even with --allow-pickle: convert it to safetensors where you trust it"
+            f"encoder {name}: its pickle file is damaged or contains more than weights, which could run code; it is "
+            "not read, even with --allow-pickle: convert it to safetensors where you trust it"
         ) from None
     except (
         OSError,
