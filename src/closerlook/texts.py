@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb\ud800-\udfff\ufffe\uffff]")
@@ -15,6 +17,9 @@ non-characters. XML forbids most of them, and terminals act on some.
 
 AMBIGUOUS = re.compile(r"\\(?:\\|x[0-9a-f]{2}|u[0-9a-f]{4})")
 """What `show_text` writes for a hidden character or a backslash."""
+
+LONGEST_NAME = 400
+"""Characters of a name in a figure: to measure the width of a text of 10,000 characters takes seconds."""
 
 FORMULA = re.compile("^'*[=+\\-@\t\r\n]")
 """The start of a cell that a spreadsheet may take for a formula, after any number of apostrophes."""
@@ -43,13 +48,26 @@ def _escape(found: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
-def show_all(value: Any) -> Any:
-    """A JSON value in which `show_text` has been applied to every text, the keys of objects included."""
+def show_name(text: str) -> str:
+    """The text as `show_text` shows it; if it is longer than LONGEST_NAME, its start and a part of its hash.
+
+    >>> len(show_name("x" * 10_000)), show_name("x" * 10_000) == show_name("x" * 10_001)
+    (400, False)
+    """
+    shown = show_text(text)
+    if len(shown) <= LONGEST_NAME:
+        return shown
+    mark = f" … ({hashlib.sha256(shown.encode()).hexdigest()[:12]})"
+    return shown[: LONGEST_NAME - len(mark)] + mark
+
+
+def show_all(value: Any, show: Callable[[str], str] = show_text) -> Any:
+    """A JSON value in which `show` has been applied to every text, the keys of objects included."""
     if isinstance(value, str):
-        return show_text(value)
+        return show(value)
     if isinstance(value, dict):
-        return {show_all(key): show_all(part) for key, part in value.items()}
-    return [show_all(part) for part in value] if isinstance(value, list) else value
+        return {show_all(key, show): show_all(part, show) for key, part in value.items()}
+    return [show_all(part, show) for part in value] if isinstance(value, list) else value
 
 
 def csv_text(text: str) -> str:

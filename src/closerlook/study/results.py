@@ -17,6 +17,7 @@ from closerlook.study.cells import Placement, ResolvedPlan
 from closerlook.study.files import read_result
 from closerlook.study.graph import Graph
 from closerlook.study.registry import MEASURES
+from closerlook.study.spreadsheet import read_texts, write_csv
 from closerlook.version import __version__
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def write_results(study: ResolvedPlan, out: Path, state: StudyState, seconds: fl
     with atomic_write(out / TABLE) as stream:
         table.to_parquet(stream, index=False)
     with atomic_write(out / CSV) as stream:
-        table.to_csv(stream, index=False, encoding="utf-8")
+        write_csv(table, stream)
     with atomic_write(out / MANIFEST) as stream:
         manifest = make_manifest(study, state, cells, seconds)
         stream.write(json.dumps(manifest, ensure_ascii=False, indent=1).encode() + b"\n")
@@ -232,9 +233,10 @@ def _read_csv(file: Path) -> pd.DataFrame:
     import pandas as pd
 
     may_be_empty = {"study", "encoder", "tuned_on", "task", "split", "measure", "cell", "weights", "version"}
-    return pd.read_csv(
+    table = pd.read_csv(
         file,
         dtype={name: "string" for name, kind in COLUMNS.items() if kind == "string"},
         keep_default_na=False,
         na_values={name: [""] for name in COLUMNS if name not in may_be_empty},
     )
+    return read_texts(table)

@@ -105,7 +105,7 @@ def _temporary_folder(parent: Path) -> Iterator[Path]:
 class _Redirects(urllib.request.HTTPRedirectHandler):
     """Follows redirects to https only; a server on this machine may also redirect to this machine."""
 
-    def redirect_request(
+    def redirect_request(  # noqa: PLR0917 - the signature of urllib
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
     ) -> urllib.request.Request | None:
         try:
