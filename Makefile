@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Stamp files. $(READY): .venv has what a study needs; $(READY)-test: also the extra `test`; and so on for each extra.
 READY := $(VENV)/.ready
 
-.PHONY: study test test-slow test-portable test-sanitized lint format docs package wheels benchmark hooks clean
+.PHONY: study test fuzz test-slow test-portable test-sanitized lint format docs package wheels benchmark hooks clean
 
 study: $(LIBRARY)  ## run the default study on the built-in encoder and tasks; prints the path of the report page at the end
 	$(BIN)/closerlook study default --out study
@@ -30,6 +30,10 @@ test-portable: $(LIBRARY) $(READY)-test  ## the numerical tests with the instruc
 
 test-sanitized: $(LIBRARY) $(READY)-test  ## the engine under gcc's sanitizers; QUICK=--quick runs a selection
 	$(BIN)/python -m tests.sanitized $(QUICK)
+
+N ?= 100000
+fuzz: $(LIBRARY) $(READY)-test  ## mutated files for every reader, N of them; `make test` tries 2,000
+	FUZZ_INPUTS=$(N) $(BIN)/python -m pytest -n auto tests/fuzz
 
 lint: $(LIBRARY) $(READY)-lint  ## ruff and mypy
 	$(BIN)/ruff check .

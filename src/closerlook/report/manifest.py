@@ -1,4 +1,4 @@
-"""Read the manifest of a study for its report: checked, and without control characters."""
+"""The manifest of a study as its report shows it: checked, and without control characters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from closerlook.errors import InputError
 from closerlook.study.readings import Manifest
-from closerlook.texts import parse_json, show_all, show_name
+from closerlook.texts import show_all, show_name
 
 
 class _Part(BaseModel):
@@ -76,21 +76,19 @@ class _Manifest(_Part):
     blocked: int | list[Any] = 0
 
 
-def read_manifest(path: Path) -> Manifest:
-    """The manifest in that file; an empty one if there is no such file."""
+def show_manifest(manifest: Manifest, path: Path) -> Manifest:
+    """The manifest as the report shows it, see `show_name`; InputError if an entry has the wrong type.
+
+    path: its file, for the error message.
+    """
     expected = "expected the manifest that a study writes, or none"
     try:
-        manifest = show_all(parse_json(path.read_bytes()), show_name)
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path} cannot be read: {str(error)[:200]}; {expected}") from None
-    if not isinstance(manifest, dict):
-        raise InputError(f"{path} contains {type(manifest).__name__}; {expected}")
-    try:
-        _Manifest.model_validate(manifest)
+        shown: Manifest = show_all(manifest, show_name)
+        _Manifest.model_validate(shown)
+    except RecursionError:
+        raise InputError(f"{path} is nested too deeply; {expected}") from None
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(map(str, problem["loc"]))[:100]
         raise InputError(f"{path}: {where}: {problem['msg']}; {expected}") from None
-    return dict(manifest)
+    return shown

@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 from loky import ProcessPoolExecutor
 
+from closerlook.errors import InputError
 from closerlook.geometry.kernels import count_threads
 from closerlook.report.comparison import compare_page
 from closerlook.report.figures import Figure
-from closerlook.report.manifest import read_manifest
+from closerlook.report.manifest import show_manifest
 from closerlook.report.outline import draw_figures
 from closerlook.report.page import make_page
 from closerlook.representations.atomic import atomic_write
 from closerlook.study.findings import judge_results
-from closerlook.study.readings import Results, index_results
+from closerlook.study.readings import Manifest, Results, index_results
 from closerlook.study.results import MANIFEST, load_results
 from closerlook.study.spreadsheet import change_texts, write_csv
-from closerlook.texts import show_name
+from closerlook.texts import parse_json, show_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,7 +67,23 @@ def load_study(folder: str | Path) -> Results:
     path = Path(folder).expanduser()
     table = show_names(load_results(path))
     folder = path if path.is_dir() else path.parent
-    return index_results(table, read_manifest(folder / MANIFEST))
+    return index_results(table, show_manifest(_read_manifest(folder / MANIFEST), folder / MANIFEST))
+
+
+def _read_manifest(path: Path) -> Manifest:
+    try:
+        manifest = parse_json(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{path} cannot be read: {error}; expected the manifest that a study writes, or none"
+        ) from None
+    if not isinstance(manifest, dict):
+        raise InputError(
+            f"{path} contains {type(manifest).__name__}; expected the manifest that a study writes, or none"
+        )
+    return manifest
 
 
 def show_names(table: pd.DataFrame) -> pd.DataFrame:

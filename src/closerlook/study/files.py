@@ -27,7 +27,7 @@ def read_result(out: Path, key: str) -> dict[str, Any] | None:
         result: dict[str, Any] = json.loads(result_path(out, key).read_bytes())
     except FileNotFoundError:
         return None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise WorkError(f"{result_path(out, key)} is damaged; delete it, and run the same command again") from None
     return result
 

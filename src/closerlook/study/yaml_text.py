@@ -68,7 +68,7 @@ def _check_events(text: str) -> None:
             if event.anchor:
                 sizes[event.anchor] = 1
         elif isinstance(event, yaml.AliasEvent):
-            known = sizes.get(event.anchor, 0)  # an unknown alias is an error of YAML, which the loader reports
+            known = sizes.get(str(event.anchor), 0)  # an unknown alias is an error of YAML, which the loader reports
             if known is None:
                 raise ValueError(f"*{event.anchor} contains itself")
             count = known
