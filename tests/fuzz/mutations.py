@@ -5,9 +5,7 @@ from collections.abc import Callable, Sequence
 
 from hypothesis import strategies as st
 
-SHORT = (
-    b"\0 \xff \xef\xbb\xbf \r \n\n \t ' \" \\ \xed\xa0\x80 \xe2\x80\xae -1 1e999 NaN null true [] {} *a 0x_ 2020-13-45"
-)
+SHORT = b"\0 \xff \xef\xbb\xbf \r \n\n \t ' \" \\ \xed\xa0\x80 \xe2\x80\xae -1 1e999 NaN null true [] {} *a 0x_ 2020-13"
 PIECES = [
     *SHORT.split(b" "),
     *(b"[" * 20_000, b'{"a":' * 5_000, b"- " * 500, b"9" * 5_000, b"18446744073709551616", b"&a [*a]", b"!!int x"),

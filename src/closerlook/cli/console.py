@@ -64,12 +64,20 @@ def note(message: str) -> None:
     sys.stderr.write(f"{show_text(message)}\n")
 
 
+class _Formatter(logging.Formatter):
+    """Messages without control characters."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The text of a log message."""
+        return _lines_of(super().format(record))
+
+
 def show_notes() -> None:
     """Print log messages of this package on standard error, one line each."""
     log = logging.getLogger("closerlook")
     if not log.handlers:
         handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(logging.Formatter("%(message)s"))
+        handler.setFormatter(_Formatter("%(message)s"))
         log.addHandler(handler)
     log.setLevel(logging.INFO)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Literal
 
 from closerlook.texts import csv_text, from_csv_text
 
@@ -19,7 +19,8 @@ def write_csv(table: pd.DataFrame, stream: IO[bytes]) -> None:
     """
     safe = change_texts(table, csv_text)
     has_returns = any("\r" in text for name in _text_columns(table) for text in _distinct(table[name]))
-    quoting = csv.QUOTE_NONNUMERIC if has_returns else csv.QUOTE_MINIMAL  # pandas does not quote a carriage return
+    # pandas does not quote a carriage return
+    quoting: Literal[0, 2] = csv.QUOTE_NONNUMERIC if has_returns else csv.QUOTE_MINIMAL
     safe.to_csv(stream, index=False, encoding="utf-8", quoting=quoting)
 
 
