@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Stamp files. $(READY): .venv has what a study needs; $(READY)-test: also the extra `test`; and so on for each extra.
 READY := $(VENV)/.ready
 
-.PHONY: study test test-slow test-portable test-sanitized test-faults lint format docs package wheels benchmark hooks clean
+.PHONY: study test test-slow test-portable test-sanitized test-faults fuzz lint format docs package wheels benchmark hooks clean
 
 study: $(LIBRARY)  ## run the default study on the built-in encoder and tasks; prints the path of the report page at the end
 	$(BIN)/closerlook study default --out study
@@ -35,6 +35,10 @@ MINUTES ?= 30
 test-faults: $(LIBRARY) $(READY)-test  ## every operation of a small study fails once; then random kills for MINUTES=30 minutes
 	$(BIN)/python -m pytest tests/faults tests/study/test_damaged.py
 	$(BIN)/python -m tests.faults.soak --minutes $(MINUTES)
+
+N ?= 100000
+fuzz: $(LIBRARY) $(READY)-test  ## mutated files for every reader, N of them; `make test` tries 2,000
+	FUZZ_INPUTS=$(N) $(BIN)/python -m pytest -n auto tests/fuzz
 
 lint: $(LIBRARY) $(READY)-lint  ## ruff and mypy
 	$(BIN)/ruff check .

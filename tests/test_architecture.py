@@ -16,7 +16,7 @@ import closerlook
 
 ROOT = Path(closerlook.__file__).parent
 LEVELS = [
-    {"errors", "version"},
+    {"errors", "texts", "version"},
     {"tasks", "encoders", "geometry"},
     {"representations", "probes"},
     {"tuning"},
@@ -26,14 +26,20 @@ LEVELS = [
 ]
 """From the lowest level up; a package may import from itself and from lower levels."""
 
-TORCH_FREE = [*ROOT.glob("tasks/**/*.py"), *ROOT.glob("geometry/*.py"), *ROOT.glob("cli/*.py"), ROOT / "errors.py"]
+TORCH_FREE = [
+    *ROOT.glob("tasks/**/*.py"),
+    *ROOT.glob("geometry/*.py"),
+    *ROOT.glob("cli/*.py"),
+    ROOT / "errors.py",
+    ROOT / "texts.py",
+]
 TORCH_FREE += [ROOT / "encoders" / "source.py"]
 TORCH_FREE += [
     ROOT / "probes" / f"{name}.py" for name in ("__init__", "direct", "training", "grid", "classifier", "control")
 ]
 TORCH_FREE += [
     ROOT / "representations" / f"{name}.py"
-    for name in ("space", "files", "directprobe", "points", "distances", "store", "writer", "extract")
+    for name in ("space", "files", "memory", "npz", "directprobe", "points", "distances", "store", "writer", "extract")
 ]
 TORCH_FREE += [
     ROOT / "tuning" / f"{name}.py"

@@ -2,9 +2,13 @@
 
 import hashlib
 import os
+import shutil
 import socket
+import ssl
+import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -14,7 +18,7 @@ import pytest
 
 from closerlook.errors import WorkError
 from closerlook.tasks.catalogue import CATALOGUE, Corpus, Entry, Remote, list_tasks, load_catalogue_task
-from closerlook.tasks.download import download_corpus
+from closerlook.tasks.download import LARGEST, download_corpus
 from closerlook.tasks.readers import Options, read_task
 
 DATA = Path(os.environ.get("CLOSERLOOK_DATA") or Path(__file__).parents[2].parent / "shared" / "data")
@@ -26,22 +30,35 @@ BODY = b"".join(SENTENCES)
 
 @dataclass
 class Site:
-    """A running server: its content by path, how many bytes it withholds, and the requests it received."""
+    """A running server: its content by path, how many bytes it withholds, and the requests it received.
+
+    redirects: other addresses by path. stated: the size that it states, if not the true one.
+    """
 
     address: str
     files: dict[str, bytes] = field(default_factory=dict)
     withheld: int = 0
     chunked: bool = False
     requests: list[str] = field(default_factory=list)
+    redirects: dict[str, str] = field(default_factory=dict)
+    stated: int | None = None
 
 
-@pytest.fixture
-def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+@contextmanager
+def running(tls: ssl.SSLContext | None = None) -> Iterator[Site]:
+    """A server on this machine; tls: for https."""
+
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
             site.requests.append(self.path)
+            if self.path in site.redirects:
+                self.send_response(302)
+                self.send_header("Location", site.redirects[self.path])
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
             body = site.files.get(self.path)
             if body is None:
                 self.send_error(404)
@@ -51,9 +68,9 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
                 self.send_header("Transfer-Encoding", "chunked")
                 self.end_headers()
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(body), body))
-                self.wfile.write(b"" if site.withheld else b"0\r\n\r\n")
+                self.wfile.write(b"0\r\n\r\n")
             else:
-                self.send_header("Content-Length", str(len(body)))
+                self.send_header("Content-Length", str(len(body) if site.stated is None else site.stated))
                 self.end_headers()
                 self.wfile.write(body[: len(body) - site.withheld])
             self.close_connection = True
@@ -61,15 +78,50 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
         def log_message(self, *_: object) -> None:
             pass
 
-    monkeypatch.setenv("no_proxy", "*")
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    site = Site(f"http://127.0.0.1:{server.server_port}")
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    site = Site(f"{'http' if tls is None else 'https'}://127.0.0.1:{server.server_port}")
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
-    yield site
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    try:
+        yield site
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    monkeypatch.setenv("no_proxy", "*")
+    with running() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate for this machine, with its key in the same file."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("no openssl on this machine")
+    path = tmp_path_factory.mktemp("tls") / "certificate.pem"
+    options = "req -x509 -nodes -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -days 2 -subj /CN=test"
+    address = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(path), "-out", f"{path}.public"]
+    subprocess.run([openssl, *options.split(), *address], check=True, capture_output=True)
+    path.write_bytes(path.read_bytes() + Path(f"{path}.public").read_bytes())
+    return path
+
+
+@pytest.fixture
+def secure(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """A server with https, which this process trusts."""
+    monkeypatch.setenv("no_proxy", "*")
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate)
+    with running(tls) as started:
+        yield started
 
 
 def sha256(body: bytes) -> str:
@@ -111,12 +163,9 @@ def test_a_file_is_fetched_and_takes_its_place(site: Site, tmp_path: Path) -> No
 
 
 def test_progress_is_called_for_every_chunk(site: Site, tmp_path: Path) -> None:
-    calls: list[tuple[str, int, int | None]] = []
+    calls: list[tuple[str, int, int]] = []
     download_corpus(rain(site), tmp_path, progress=lambda *args: calls.append(args))
     assert calls[-1] == (f"{site.address}/rain.conllu", len(BODY), len(BODY))
-    site.chunked = True
-    download_corpus(rain(site), tmp_path / "again", progress=lambda *args: calls.append(args))
-    assert calls[-1] == (f"{site.address}/rain.conllu", len(BODY), None)
 
 
 def test_a_right_file_is_kept_and_a_wrong_one_replaced(site: Site, tmp_path: Path) -> None:
@@ -202,8 +251,58 @@ def test_a_truncated_body_is_refused(site: Site, tmp_path: Path) -> None:
     site.withheld = 7
     message = failure(rain(site, digests=()), tmp_path)
     assert f"received {len(BODY) - 7} bytes, expected {len(BODY)}: the connection broke; to download by hand" in message
+
+
+def test_https_is_used_and_redirects_within_it_are_followed(secure: Site, tmp_path: Path) -> None:
+    entry = rain(secure, url=f"{secure.address}/old.conllu")
+    secure.redirects["/old.conllu"] = f"{secure.address}/rain.conllu"
+    download_corpus(entry, tmp_path)
+    assert secure.requests == ["/old.conllu", "/rain.conllu"]
+    assert (tmp_path / "rain/train.conllu").read_bytes() == BODY
+
+
+def test_an_unknown_certificate_is_refused(secure: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE")
+    assert "certificate verify failed" in failure(rain(secure), tmp_path)
+    assert secure.requests == []
+
+
+def test_a_redirect_from_https_to_http_is_refused(secure: Site, site: Site, tmp_path: Path) -> None:
+    entry = rain(secure)
+    for address in (f"{site.address}/rain.conllu", "http://rain.example/", "ftp://rain.example/", "file:///etc/passwd"):
+        secure.redirects["/rain.conllu"] = address
+        message = failure(entry, tmp_path)
+        assert f"{address!a} is not an https address" in message or f"to url {address!a} is not allowed" in message
+    assert site.requests == []
+
+
+def test_a_redirect_from_this_machine_to_http_elsewhere_is_refused(site: Site, tmp_path: Path) -> None:
+    site.redirects["/rain.conllu"] = "http://rain.example/rain.conllu"
+    assert "'http://rain.example/rain.conllu' is not an https address" in failure(rain(site), tmp_path)
+
+
+def test_a_file_of_unknown_size_is_refused(site: Site, tmp_path: Path) -> None:
     site.chunked = True
-    assert "IncompleteRead" in failure(rain(site, digests=()), tmp_path)
+    assert "the server offers a file of unknown size; expected a stated size" in failure(rain(site), tmp_path)
+
+
+def test_a_file_that_is_too_large_is_refused_before_it_is_read(site: Site, tmp_path: Path) -> None:
+    site.stated = LARGEST + 1
+    message = failure(rain(site), tmp_path)
+    assert "the server offers a file of 50,000,001 bytes; expected a stated size of at most 50,000,000" in message
+
+
+def test_no_more_is_read_than_the_server_states(site: Site, tmp_path: Path) -> None:
+    site.stated = 10
+    assert f"the file has digest {sha256(BODY[:10])}" in failure(rain(site), tmp_path)
+
+
+def test_every_file_of_the_catalogue_has_a_digest_or_says_why_not() -> None:
+    remotes = {remote.url: remote for entry in list_tasks() for remote in entry.corpus.remotes}
+    assert len(remotes) > 5
+    for remote in remotes.values():
+        assert remote.url.startswith("https://")
+        assert bool(remote.digests) != bool(remote.content and remote.no_digest)
 
 
 def test_a_missing_file_is_refused(site: Site, tmp_path: Path) -> None:
@@ -228,12 +327,16 @@ def test_no_network_says_what_to_place_where(site: Site, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "url", ["file:///etc/hostname", "ftp://rain.example/rain", "rain.conllu", "http://[", "http://a b/"]
+    "url",
+    [
+        *("file:///etc/hostname", "ftp://rain.example/rain", "rain.conllu", "http://[", "http://a b/"),
+        *("http://rain.example/rain", "http://127.0.0.1.rain.example/rain", "http://127.0.0.1@rain.example/rain"),
+    ],
 )
-def test_only_web_addresses_are_fetched(site: Site, tmp_path: Path, url: str) -> None:
+def test_only_https_addresses_are_fetched(site: Site, tmp_path: Path, url: str) -> None:
     message = failure(rain(site, url=url), tmp_path)
     assert message.startswith(f"{url}: ")
-    assert url.startswith("http://") or "not an http or https address" in message
+    assert url == "http://[" or f"{url!a} is not an https address" in message
 
 
 def test_an_interrupted_download_leaves_nothing(site: Site, tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ from closerlook.cli.registration import (
     add_group,
 )
 from closerlook.errors import CloserLookError
+from closerlook.texts import show_text
 from closerlook.version import __version__
 
 UsageError = cast("type[Exception]", typer.BadParameter.__base__)
@@ -122,5 +123,5 @@ def _fail(message: str, code: int, *, debug: bool = False) -> int:
     """Print an error on one line of standard error, after its traceback if `debug`; return the exit code."""
     if debug:
         traceback.print_exc()
-    sys.stderr.write(f"closerlook: {' '.join(message.split())}\n")
+    sys.stderr.write(f"closerlook: {show_text(' '.join(message.split()))}\n")
     return code

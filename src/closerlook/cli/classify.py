@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from typer import Option
 
-from closerlook.cli.measure import TestPoints, Threads, TrainPoints, load_points, stage, unseen_labels
+from closerlook.cli.measure import MaxMemory, TestPoints, Threads, TrainPoints, load_points, stage, unseen_labels
 from closerlook.errors import InputError
 from closerlook.version import __version__
 
@@ -82,6 +82,7 @@ def classify(
     ] = 0.1,
     device: Annotated[str, Option(help="Device: auto, cpu, cuda, cuda:N or mps.")] = "auto",
     threads: Threads = None,
+    max_memory: MaxMemory = None,
     as_json: Annotated[bool, Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
     """Train a grid of classifier probes on labelled vectors and measure their accuracy on test vectors."""
@@ -90,7 +91,7 @@ def classify(
 
     training = ProbeTraining(learning_rate, batch_size, max_rounds, patience, weight_decay, held_out)
     settings = Settings(parse_sizes(sizes), seeds, training, device, threads)
-    points, tested = _read(file, test, control=control)
+    points, tested = _read(file, test, max_memory, control=control)
     outcome = _measure(points, tested, settings, control=control, description_length=description_length)
     if as_json:
         print_json(_as_dict(outcome))
@@ -171,8 +172,8 @@ def sizes_text(sizes: Sizes) -> str:
 # ---- measuring ----
 
 
-def _read(file: Path, test: Path | None, *, control: bool) -> tuple[Points, Points]:
-    points, tested = load_points(file, test)
+def _read(file: Path, test: Path | None, max_memory: str | None, *, control: bool) -> tuple[Points, Points]:
+    points, tested = load_points(file, test, max_memory)
     if tested is None:
         raise InputError(f"{file} has no test points; pass --test FILE, or add X_test and y_test to it")
     for name, vectors in ((file, points), (test or f"X_test of {file}", tested)):

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from closerlook.cli.measure import MinPoints, Settings, Summary, Tau, Threads, find_clusters, measure_labels
+from closerlook.cli.measure import (
+    MaxMemory,
+    MinPoints,
+    Settings,
+    Summary,
+    Tau,
+    Threads,
+    find_clusters,
+    measure_labels,
+    memory_limit,
+)
 from closerlook.errors import InputError
 from closerlook.version import __version__
 
@@ -37,6 +47,7 @@ def compare(
     min_points: MinPoints = 1,
     statistic: Summary = "mean",
     threads: Threads = None,
+    max_memory: MaxMemory = None,
     as_json: Annotated[bool, Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
     """Print the spatial similarity of two spaces (labelled vectors): the correlation of their label distances."""
@@ -46,7 +57,7 @@ def compare(
     settings = Settings(tau, min_points, statistic, threads)
     if not 0 < confidence < 1:
         raise InputError(f"confidence is {confidence}; expected a number between 0 and 1, such as 0.95")
-    sides = [_read(a), _read(b)]
+    sides = [_read(path, memory_limit(max_memory)) for path in (a, b)]
     _check_common(*sides)
     seconds: dict[str, float] = {}
     left, right = (_measure(side, settings, seconds) for side in sides)
@@ -86,14 +97,14 @@ class Side:
         return self.distances
 
 
-def _read(path: Path) -> Side:
+def _read(path: Path, max_memory: int | None) -> Side:
     from closerlook.representations.distances import read_distances
     from closerlook.representations.points import load_points
 
     if path.suffix == ".json":
         title, table = read_distances(path)
         return Side(title, [str(label) for label in table.labels], None, table)
-    points = load_points(path)
+    points = load_points(path, max_memory=max_memory)
     return Side(points.title, points.labels, points, None)
 
 

@@ -5,13 +5,19 @@ from __future__ import annotations
 import json
 import logging
 import math
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from closerlook.texts import show_text
+
 QUIET_SECONDS = 10.0
 """Seconds between two lines of progress, if standard error is not a terminal."""
+
+HALVES = re.compile("[\ud800-\udfff]")
+"""Halves of surrogate pairs, which no encoding of a terminal can write; JSON has escapes for them."""
 
 
 def print_table(
@@ -22,18 +28,24 @@ def print_table(
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(title) if title else None, title_justify="left", header_style="bold")
+    table = Table(title=Text(show_text(title)) if title else None, title_justify="left", header_style="bold")
     for column in columns:
         table.add_column(Text(column), justify="right" if column in numbers else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
+        table.add_row(*(Text("" if cell is None else _lines_of(str(cell))) for cell in row))
     width = None if sys.stdout.isatty() else 160
     Console(width=width).print(table)
 
 
+def _lines_of(text: str) -> str:
+    """The text of a cell without control characters except line breaks."""
+    return "\n".join(map(show_text, text.split("\n")))
+
+
 def print_json(value: object) -> None:
     """Print one JSON value on standard output; arrays become lists, and NaN becomes null."""
-    sys.stdout.write(json.dumps(_plain(value), ensure_ascii=False, allow_nan=False) + "\n")
+    text = json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
+    sys.stdout.write(HALVES.sub(lambda half: f"\\u{ord(half[0]):04x}", text) + "\n")
 
 
 def _plain(value: object) -> object:
@@ -49,7 +61,15 @@ def _plain(value: object) -> object:
 
 def note(message: str) -> None:
     """Print a line on standard error."""
-    sys.stderr.write(f"{message}\n")
+    sys.stderr.write(f"{show_text(message)}\n")
+
+
+class _Formatter(logging.Formatter):
+    """Messages without control characters."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The text of a log message."""
+        return _lines_of(super().format(record))
 
 
 def show_notes() -> None:
@@ -57,7 +77,7 @@ def show_notes() -> None:
     log = logging.getLogger("closerlook")
     if not log.handlers:
         handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(logging.Formatter("%(message)s"))
+        handler.setFormatter(_Formatter("%(message)s"))
         log.addHandler(handler)
     log.setLevel(logging.INFO)
 

@@ -37,9 +37,7 @@ def get(
     if data is None:
         raise InputError("no data folder given; pass --data DIR or set CLOSERLOOK_DATA")
     with progress("downloading bytes") as show:
-        files = download.download_corpus(
-            entry, data, mirror=mirror, progress=lambda _, done, total: show(done, total or done)
-        )
+        files = download.download_corpus(entry, data, mirror=mirror, progress=lambda _, done, total: show(done, total))
     load_catalogue_task(name, data)
     for file in files:
         note(f"{file} is in place")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from closerlook.cli.measure import (
+    MaxMemory,
     MinPoints,
     Settings,
     Summary,
@@ -18,6 +19,7 @@ from closerlook.cli.measure import (
     TrainPoints,
     find_clusters,
     measure_labels,
+    memory_limit,
     stage,
 )
 from closerlook.errors import InputError
@@ -53,6 +55,7 @@ def describe(
     min_points: MinPoints = 1,
     statistic: Summary = "mean",
     threads: Threads = None,
+    max_memory: MaxMemory = None,
     as_json: Annotated[bool, Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
     """Describe a space (labelled vectors): neural collapse, dimension, isotropy, label fit and overlap of labels."""
@@ -60,7 +63,7 @@ def describe(
     from closerlook.representations.points import load_points
 
     settings = Settings(tau, min_points, statistic, threads)
-    spaces = [load_points(path) for path in (file, against) if path is not None]
+    spaces = [load_points(path, max_memory=memory_limit(max_memory)) for path in (file, against) if path is not None]
     for points in spaces:
         if len(points.labels) < 2:
             raise InputError(f"{points.title} has one label, {points.labels[0]!r}; expected at least two")

@@ -55,6 +55,15 @@ Summary = Annotated[
 ]
 Threads = Annotated[int | None, Option(min=1, help="Number of threads. (default: all cores)")]
 
+MaxMemory = Annotated[
+    str | None,
+    Option(
+        "--max-memory",
+        help="Refuse files whose content takes more memory than this, such as 8GB. (default: 2GB, or twice the size of "
+        "the file if that is more)",
+    ),
+]
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -73,15 +82,23 @@ class Settings:
         check_tau(self.tau)
 
 
-def load_points(file: Path, test: Path | None) -> tuple[Points, Points | None]:
+def memory_limit(max_memory: str | None) -> int | None:
+    """The bytes that `--max-memory` allows; None if it was not given."""
+    from closerlook.representations.memory import parse_memory
+
+    return None if max_memory is None else parse_memory(max_memory)
+
+
+def load_points(file: Path, test: Path | None, max_memory: str | None) -> tuple[Points, Points | None]:
     """The training points in `file`; and the test points in `test`, else those in `file`, else None."""
     from closerlook.cli.console import note
     from closerlook.representations import points as readers
 
-    points = readers.load_points(file)
+    limit = memory_limit(max_memory)
+    points = readers.load_points(file, max_memory=limit)
     if test is None:
         return points, points.test
-    test_points = readers.load_points(test, "test")
+    test_points = readers.load_points(test, "test", max_memory=limit)
     readers.check_same_columns(points, test_points)
     if points.test is not None:
         note(f"{points.title} also has test points; those of --test are used instead")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 from typer import Option
 
 from closerlook.cli.measure import (
+    MaxMemory,
     MinPoints,
     Settings,
     Summary,
@@ -67,6 +68,7 @@ def probe(
         ),
     ] = False,
     threads: Threads = None,
+    max_memory: MaxMemory = None,
     as_json: Annotated[bool, Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
     """Cluster labelled vectors with DirectProbe, measure distances between labels, and classify test points.
@@ -76,7 +78,7 @@ def probe(
     from closerlook.cli.console import note, print_json
 
     settings = Settings(tau, min_points, statistic, threads)
-    points, test_points = load_points(file, test)
+    points, test_points = load_points(file, test, max_memory)
     result = _measure(points, test_points, settings, attempts=attempts, distances=distances, prove=audit)
     if as_json:
         print_json(_as_dict(result))
@@ -161,13 +163,14 @@ def _predict(
     import numpy as np
 
     from closerlook.geometry import nearest_hulls
+    from closerlook.geometry.frame import text_array
 
     n = len(test_points.X)
     with stage("prediction", f"of {n:,} points: {test_points.title}", seconds) as show:
         nearest, _ = nearest_hulls(
             points.X, clustering.members(), test_points.X, threads=settings.threads, progress=show
         )
-    predicted = np.array(clustering.cluster_labels, dtype=np.str_)[nearest]
+    predicted = text_array([str(label) for label in clustering.cluster_labels])[nearest]
     names, counts = np.unique(points.y, return_counts=True)
     majority_label = str(names[counts.argmax()])
     unseen = unseen_labels(points, test_points)

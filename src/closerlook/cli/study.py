@@ -12,6 +12,7 @@ from typer import Argument, Option
 
 from closerlook.cli.options import Data, Resume
 from closerlook.errors import InputError, WorkError
+from closerlook.texts import show_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -226,7 +227,7 @@ class watching:  # noqa: N801 - a context manager, used like a function
                 TextColumn("cells"),
                 BarColumn(bar_width=24),
                 MofNCompleteColumn(),
-                TextColumn("{task.fields[details]}"),
+                TextColumn("{task.fields[details]}", markup=False),
             )
             self._bar = Progress(*columns, console=console, transient=True)
             self._task = self._bar.add_task("cells", total=None, details="")
@@ -264,7 +265,7 @@ def _progress_details(state: StudyState) -> str:
         f"{len(state.failed)} failed" if state.failed else "",
         "" if seconds is None else f"about {span(seconds)} left",
         f"{bytes_text(_memory())} memory",
-        f"running: {running[0]}{more}" if running else "",
+        f"running: {show_text(running[0])}{more}" if running else "",
     ]
     return "; ".join(part for part in parts if part)
 

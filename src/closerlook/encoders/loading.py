@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -176,6 +177,11 @@ def short_errors(name: str, part: str) -> Iterator[None]:
         raise WorkError(f"encoder {name} does not fit into memory; choose a smaller encoder or another dtype") from None
     except torch.OutOfMemoryError:
         raise WorkError(f"encoder {name} does not fit into the device's memory; try device cpu") from None
+    except (pickle.UnpicklingError, EOFError):  # torch's own message would suggest to run the code
+        raise InputError(
+            f"encoder {name}: its pickle file is damaged or contains more than weights, which could run code; it is "
+            "not read, even with --allow-pickle: convert it to safetensors where you trust it"
+        ) from None
     except (
         OSError,
         ValueError,

@@ -5,7 +5,7 @@ This module does not import torch, so that spaces in the store can be read quick
 
 from __future__ import annotations
 
-import json
+import math
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +16,7 @@ from typing import Any
 import xxhash
 
 from closerlook.errors import InputError, WorkError
+from closerlook.texts import parse_json
 
 EMBEDDED = "bert-tiny"
 """The built-in encoder, which is also the default."""
@@ -37,6 +38,9 @@ TOKENIZER_FILES = (
     "sentencepiece.bpe.model",
     "tokenizer.model",
 )
+MOST_DIMENSIONS = 16
+"""The dimensions that a tensor of weights may have."""
+
 VOCABULARIES = tuple(file for file in TOKENIZER_FILES if file.startswith(("tokenizer.", "vocab.")) or ".model" in file)
 """A tokenizer needs one of these files; without one, transformers makes an empty tokenizer and gives no warning."""
 
@@ -258,11 +262,28 @@ def _sharded(folder: Path, name: str) -> list[Path]:
     listed = read_json(index).get("weight_map")
     if not isinstance(listed, dict):
         raise InputError(f"{index} has no weight_map; download the encoder again")
-    shards = sorted({folder / str(file) for file in listed.values()})
+    shards = sorted({_inside(index, file) for file in listed.values()})
     missing = [shard.name for shard in shards if not shard.is_file()]
     if missing:
         raise InputError(f"{index} lists {', '.join(missing)}, which is missing; download the encoder again")
     return [index, *shards]
+
+
+def _inside(index: Path, name: object) -> Path:
+    """The file of that name in the index's folder; InputError if it is not in that folder, or links out of it.
+
+    The hub's cache is an exception: a folder `models--…/snapshots/…` has links to files in `models--…/blobs`.
+    """
+    folder = index.parent.resolve()
+    homes = [folder]
+    if folder.parent.name == "snapshots" and folder.parents[1].name.startswith("models--"):
+        homes.append((folder.parents[1] / "blobs").resolve())
+    is_name = isinstance(name, str) and name not in {"", ".", ".."} and not set(name) & set("/\\\0")
+    if not is_name or (index.parent / str(name)).resolve().parent not in homes:
+        raise InputError(
+            f"{index} lists {str(name)[:100]!a}, which is not a file in {folder}; expected names of files there"
+        )
+    return index.parent / str(name)
 
 
 def _description_files(name: str, folder: Path, trust_remote_code: bool) -> list[Path]:
@@ -287,8 +308,8 @@ def _tokenizer_files(folder: Path) -> list[Path]:
 def read_json(file: Path) -> dict[str, Any]:
     """The object in a JSON file."""
     try:
-        value = json.loads(file.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
+        value = parse_json(file.read_bytes())
+    except (OSError, ValueError) as error:
         raise InputError(f"{file} cannot be read as JSON ({error}); expected a Hugging Face configuration") from None
     if not isinstance(value, dict):
         raise InputError(f"{file} contains a {type(value).__name__}; expected a JSON object")
@@ -315,7 +336,7 @@ def _half_parameters(file: Path) -> int:
         if size > min(file.stat().st_size, 100_000_000):
             raise InputError(f"{file} is truncated or not a safetensors file; download it again")
         try:
-            header = json.loads(stream.read(size))
+            header = parse_json(stream.read(size))
             return sum(_size(entry["shape"]) for entry in header.values() if _is_half(entry.get("dtype", "")))
         except (ValueError, KeyError, TypeError, AttributeError):
             raise InputError(f"{file} is truncated or not a safetensors file; download it again") from None
@@ -325,11 +346,11 @@ def _is_half(dtype: str) -> bool:
     return dtype in {"F16", "BF16"} or dtype.startswith("F8")
 
 
-def _size(shape: Iterable[int]) -> int:
-    size = 1
-    for length in shape:
-        size *= length
-    return size
+def _size(shape: Sequence[int]) -> int:
+    """The number of weights of that shape; ValueError if no tensor can have it."""
+    if len(shape) > MOST_DIMENSIONS or not all(isinstance(length, int) and 0 <= length < 1 << 48 for length in shape):
+        raise ValueError("no shape of a tensor")
+    return math.prod(shape)
 
 
 def _display_name(name: str, folder: Path) -> str:

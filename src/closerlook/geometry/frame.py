@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,7 +74,7 @@ def as_labels(y: ArrayLike, n: int) -> tuple[tuple[Label, ...], Integers]:
         array = _plain_labels(array)
     if array.dtype.kind == "S":
         array = _decoded(array)
-    if array.dtype.kind not in "UTiubf":
+    if array.dtype.kind not in "UTiubfO":  # O: strings, see `text_array`
         raise InputError(f"y holds values of type {array.dtype}; expected strings, integers or booleans as labels")
     if array.dtype.kind == "f":
         if not np.isfinite(array).all():
@@ -131,6 +132,22 @@ def _decoded(array: NDArray[np.bytes_]) -> NDArray[np.str_]:
         ) from None
 
 
+def text_array(texts: Sequence[str]) -> NDArray[Any]:
+    """(n,) the texts as numpy strings; as Python objects if one ends in NUL, which numpy strings would lose.
+
+    >>> text_array(["a\\0", "a"]).tolist()
+    ['a\\x00', 'a']
+    """
+    ends_in_nul = any(text.endswith("\0") for text in texts)
+    return np.array(texts, dtype=np.object_ if ends_in_nul else np.str_)
+
+
+def with_nuls(values: Any) -> Any:
+    """A list of strings as `text_array` keeps it; other values unchanged."""
+    is_texts = isinstance(values, list | tuple) and all(isinstance(value, str) for value in values)
+    return text_array(values) if is_texts and len(values) else values
+
+
 def _plain_labels(array: NDArray[np.object_]) -> NDArray[np.generic]:
     """Labels of an object array as an array of strings or of numbers; InputError if types are mixed."""
     kinds = {"a string" if isinstance(label, str) else type(label).__name__ for label in array.tolist()}
@@ -140,6 +157,8 @@ def _plain_labels(array: NDArray[np.object_]) -> NDArray[np.generic]:
             f"y mixes labels of different types: {array[0]!r} at row 0, {array[other]!r} at row {other}; "
             "expected all strings or all numbers"
         )
+    if kinds == {"a string"}:
+        return text_array(array.tolist())
     plain = as_array(array.tolist(), "y")
     if plain.dtype.kind == "O" or plain.ndim != 1:
         raise InputError(

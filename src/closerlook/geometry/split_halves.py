@@ -12,7 +12,7 @@ from scipy.stats import rankdata
 from closerlook.errors import InputError
 from closerlook.geometry.clusters import cluster
 from closerlook.geometry.distances import LabelDistances, Statistic, cluster_distances, label_distances
-from closerlook.geometry.frame import Floats, Integers, Label, as_labels, as_points, at_least, plain
+from closerlook.geometry.frame import Floats, Integers, Label, as_labels, as_points, at_least, plain, with_nuls
 from closerlook.geometry.hulls import TAU
 from closerlook.geometry.kernels import Progress
 from closerlook.geometry.resampling import correlation, finite, rows_of
@@ -71,7 +71,7 @@ def split_similarity(
     labels, codes = as_labels(y, len(points))
     if folds > len(points):
         raise InputError(f"folds is {folds}; expected at most {len(points)}, as there are {len(points)} rows")
-    names = np.array(labels)[codes]
+    names = np.asarray(with_nuls(labels))[codes]
 
     def distances(rows: NDArray[np.bool_]) -> LabelDistances:
         clustering = cluster(points[rows], names[rows], tau=tau, threads=threads)

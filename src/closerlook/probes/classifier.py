@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from closerlook.geometry.frame import as_labels
+from closerlook.geometry.frame import as_labels, with_nuls
 from closerlook.geometry.kernels import count_threads
 from closerlook.probes.direct import check_jobs, value_errors
 from closerlook.probes.grid import GRID, check_seeds, check_sizes, choose_sizes
@@ -69,7 +69,7 @@ class ClassifierProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from closerlook.encoders.loading import choose_device
         from closerlook.probes.networks import Data, train
 
-        points, labels = validate_data(self, X, y, dtype=np.float64)
+        points, labels = validate_data(self, X, with_nuls(y), dtype=np.float64)
         with value_errors():
             if labels.dtype.kind == "O":
                 as_labels(labels, len(points))  # its message names the labels of mixed types

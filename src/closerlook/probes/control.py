@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from closerlook.errors import InputError
-from closerlook.geometry.frame import Label
+from closerlook.geometry.frame import Label, text_array
 from closerlook.geometry.kernels import count_threads
 from closerlook.probes.grid import (
     SEEDS,
@@ -78,7 +78,7 @@ def control_labels(types: Sequence[ArrayLike], y: ArrayLike, seed: int) -> list[
     >>> bool(train[0] == train[2]), bool(train[1] == test[0])
     (True, True)
     """
-    lists = [np.asarray(words, dtype=np.str_) for words in types]
+    lists = [text_array([str(word) for word in np.asarray(words, dtype=np.object_)]) for words in types]
     vocabulary, place = np.unique(np.concatenate(lists), return_inverse=True)
     drawn = np.random.default_rng([seed, 3]).choice(np.asarray(y), size=len(vocabulary))
     return np.split(drawn[place.reshape(-1)], np.cumsum([len(words) for words in lists])[:-1])
@@ -113,7 +113,8 @@ def measure_selectivity(
         progress,
     )
     right = [np.mean(logits.argmax(axis=1) == control) for logits, (_, control) in zip(scores, drawn, strict=True)]
-    known = np.isin(np.asarray(types[1], dtype=np.str_), np.asarray(types[0], dtype=np.str_))
+    train_words = {str(word) for word in np.asarray(types[0], dtype=np.object_)}
+    known = np.array([str(word) in train_words for word in np.asarray(types[1], dtype=np.object_)])
     return Selectivity(result.accuracy[result.chosen], np.array(right), result.chosen_sizes, float(known.mean()))
 
 

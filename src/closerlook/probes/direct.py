@@ -18,7 +18,7 @@ from closerlook.errors import InputError
 from closerlook.geometry import BlockedMerge, LabelDistances
 from closerlook.geometry.attempts import Limit
 from closerlook.geometry.distances import Statistic
-from closerlook.geometry.frame import Floats, as_labels, detached
+from closerlook.geometry.frame import Floats, as_labels, detached, with_nuls
 
 
 class UnfitInputError(InputError, ValueError):
@@ -68,7 +68,7 @@ class DirectProbe(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerM
         points, labels = validate_data(
             self,
             detached(X),
-            detached(y),
+            with_nuls(detached(y)),
             dtype=np.float64,
             order="C",
             copy=True,  # X may change later

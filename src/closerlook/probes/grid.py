@@ -42,7 +42,7 @@ class Vectors(Protocol):
         """(n, d)."""
 
     @property
-    def label_names(self) -> NDArray[np.str_]:
+    def label_names(self) -> NDArray[Any]:
         """(n,)."""
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, TypedDict
 
+from closerlook.errors import InputError
 from closerlook.study.readings import Results
+from closerlook.texts import parse_json, show_all
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,7 +83,16 @@ def blocked_spaces(results: Results) -> tuple[list[BlockedSpace], int]:
 
 
 def _merge(label: str, other: str, text: str) -> BlockedMerge:
-    content = json.loads(text)
+    try:
+        content = show_all(parse_json(text))
+        points = [point for side in ("points", "blocker_points") for point in content[side] or []]
+        intact = all(isinstance(point, dict) for point in points)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        intact = False
+    if not intact:
+        raise InputError(
+            "a blocked merge in the table cannot be read: its text is no JSON of points; run the study again"
+        )
     return BlockedMerge(
         label=label,
         other=other,

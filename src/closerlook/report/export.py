@@ -10,6 +10,7 @@ from typing import Literal
 from closerlook.report.outline import OUTLINE, tables_of
 from closerlook.report.tables import Remark, Table, Term, Value
 from closerlook.study.readings import Measurement, Results
+from closerlook.texts import csv_text
 
 Format = Literal["text", "markdown", "latex", "csv"]
 
@@ -89,12 +90,15 @@ def _latex(text: str) -> str:
 
 
 def to_csv(table: Table) -> str:
-    """A table as CSV with all digits; spread and null of a number (sd, low, high, null_mean) have their own columns."""
+    """A table as CSV with all digits; spread and null of a number (sd, low, high, null_mean) have their own columns.
+
+    A text that a spreadsheet might take for a formula has an apostrophe in front.
+    """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     parts = [_parts(column) for column in zip(*table.rows, strict=True)]
     headings = zip(table.titles(), parts, strict=True)
-    writer.writerow([f"{title} {part}".strip() for title, of_column in headings for part in of_column])
+    writer.writerow([csv_text(f"{title} {part}".strip()) for title, of_column in headings for part in of_column])
     for row in table.rows:
         writer.writerow([_part(value, part) for value, of_column in zip(row, parts, strict=True) for part in of_column])
     return out.getvalue()
@@ -112,7 +116,9 @@ def _part(value: Value, part: str) -> object:
     if isinstance(value, Measurement):
         return getattr(value, part or "value")
     if isinstance(value, Term):
-        return getattr(value, part or "name")
+        return csv_text(getattr(value, part or "name"))
     if isinstance(value, Remark):
-        return value.text
+        return csv_text(value.text)
+    if isinstance(value, str) and not part:
+        return csv_text(value)
     return None if part else value

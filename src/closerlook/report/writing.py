@@ -8,19 +8,25 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loky import ProcessPoolExecutor
 
 from closerlook.geometry.kernels import count_threads
 from closerlook.report.comparison import compare_page
 from closerlook.report.figures import Figure
+from closerlook.report.manifest import show_manifest
 from closerlook.report.outline import draw_figures
 from closerlook.report.page import make_page
 from closerlook.representations.atomic import atomic_write
 from closerlook.study.findings import judge_results
 from closerlook.study.readings import Results, index_results
-from closerlook.study.results import load_results, read_manifest
+from closerlook.study.results import MANIFEST, load_results, read_manifest
+from closerlook.study.spreadsheet import change_texts, write_csv
+from closerlook.texts import show_name
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PAGE, FIGURES, DRAWN = "report.html", "figures", ".drawn"
 PNG_SCALE = 3.0
@@ -56,11 +62,21 @@ def write_comparison(first: str | Path, second: str | Path, path: str | Path) ->
 
 
 def load_study(folder: str | Path) -> Results:
-    """The table of a study, with its manifest if there is one."""
+    """The table of a study, with its manifest if there is one; control characters are replaced by visible escapes."""
     path = Path(folder).expanduser()
-    table = load_results(path)
+    table = show_names(load_results(path))
     folder = path if path.is_dir() else path.parent
-    return index_results(table, read_manifest(folder))
+    return index_results(table, show_manifest(read_manifest(folder), folder / MANIFEST))
+
+
+def show_names(table: pd.DataFrame) -> pd.DataFrame:
+    """The table of a study with its names and remarks as they are shown, see `show_name`.
+
+    The texts of blocked merges are JSON and stay; `blocked_spaces` shows the words in them.
+    """
+    shown = change_texts(table, show_name)
+    is_json = (table["measure"] == "blocked_merge").fillna(value=False)
+    return shown.assign(text=shown["text"].where(~is_json, table["text"]))
 
 
 # ---- figures ----
@@ -70,10 +86,12 @@ def write_figures(figures: Sequence[Figure], folder: Path) -> list[Path]:
     """The paths of the files: each figure as SVG, PNG and PDF, its data as CSV. Files of stale figures are removed."""
     written: list[Path] = []
     for name, figure, images in zip(file_names(figures), figures, _draw_images(figures), strict=True):
-        for ending, content in {**images, "csv": figure.data.to_csv(index=False).encode()}.items():
+        for ending, content in images.items():
             with atomic_write(folder / f"{name}.{ending}") as stream:
                 stream.write(content)
-            written.append(folder / f"{name}.{ending}")
+        with atomic_write(folder / f"{name}.csv") as stream:
+            write_csv(figure.data, stream)
+        written += [folder / f"{name}.{ending}" for ending in (*images, "csv")]
     _remove_stale(folder, [path.name for path in written])
     return written
 

@@ -12,6 +12,7 @@ import xxhash
 
 from closerlook.errors import DamagedFileError
 from closerlook.representations.atomic import atomic_write
+from closerlook.texts import parse_json
 
 CHECKSUM = "checksum"
 UNWRITTEN = "0" * 32
@@ -68,10 +69,9 @@ def read_checked(path: Path, *, required: bool = True) -> dict[str, Any]:
     if required or START.match(content):
         verify_checked(path, content)
     try:
-        values = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise DamagedFileError(f"{path} is not JSON ({reason})") from None
+        values = parse_json(content)
+    except ValueError as error:
+        raise DamagedFileError(f"{path} is not JSON ({error})") from None
     if not isinstance(values, dict):
         raise DamagedFileError(f"{path} contains {type(values).__name__}; expected a JSON object")
     values.pop(CHECKSUM, None)

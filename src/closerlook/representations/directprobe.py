@@ -15,7 +15,9 @@ import numpy as np
 
 from closerlook.errors import InputError
 from closerlook.representations.atomic import atomic_write
+from closerlook.representations.memory import check_memory
 from closerlook.representations.space import Provenance, Space
+from closerlook.texts import parse_json
 
 PROVENANCE = "provenance"
 """A folder of JSON files that only this library writes and reads: the provenance of each space."""
@@ -31,6 +33,8 @@ def save_folder(space: Space, folder: Path) -> None:
         raise InputError(
             f"label {invalid!r} cannot be written as text: it has a tab, a line break or extra spaces; use .npz"
         )
+    if any("\ud800" <= character <= "\udfff" for label in space.labels for character in label):
+        raise InputError("a label contains half a surrogate pair, which cannot be written as text; use .npz")
     with atomic_write(folder / "labels" / "tags.txt") as stream:
         stream.writelines(f"{label}\n".encode() for label in space.labels)
     with atomic_write(folder / "entities" / f"{split}.txt") as stream:
@@ -41,12 +45,12 @@ def save_folder(space: Space, folder: Path) -> None:
         stream.write(json.dumps(space.provenance.to_dict()).encode())
 
 
-def load_folder(folder: Path, split: str, layer: int | None) -> Space:
+def load_folder(folder: Path, split: str, layer: int | None, max_memory: int | None = None) -> Space:
     """The space of that split and layer; layer may be None if the folder has only one."""
-    return _load(folder, split, layer, None)
+    return _load(folder, split, layer, None, max_memory)
 
 
-def load_vectors(vectors: Path) -> Space:
+def load_vectors(vectors: Path, max_memory: int | None = None) -> Space:
     """The space whose vectors are in this file below `embeddings/`: SPLIT/LAYER.txt, or SPLIT.txt."""
     folder = next(parent.parent for parent in vectors.absolute().parents if parent.name == "embeddings")
     named = [name for name in (vectors.parent.name, vectors.stem.split(".")[0]) if name in _splits(folder)]
@@ -55,7 +59,7 @@ def load_vectors(vectors: Path) -> Space:
             f"{vectors} belongs to no split of {folder} ({', '.join(_splits(folder)) or 'none'}); "
             "expected SPLIT/LAYER.txt or SPLIT.txt"
         )
-    return _load(folder, named[0], None, vectors)
+    return _load(folder, named[0], None, vectors, max_memory)
 
 
 def find_test_file(path: Path) -> Path | None:
@@ -75,17 +79,19 @@ def _splits(folder: Path) -> list[str]:
     return sorted(file.stem for file in (folder / "entities").glob("*.txt"))
 
 
-def _load(folder: Path, split: str, layer: int | None, vectors: Path | None) -> Space:
-    labels = sorted(_lines(_only(folder, "labels", sorted((folder / "labels").glob("*.txt")))))
+def _load(folder: Path, split: str, layer: int | None, vectors: Path | None, max_memory: int | None) -> Space:
+    labels = sorted(set(_lines(_only(folder, "labels", sorted((folder / "labels").glob("*.txt"))))))
     if _splits(folder) and split not in _splits(folder):
         raise InputError(f"{folder} has no split {split}; it has {', '.join(_splits(folder))}")
     entities = folder / "entities" / f"{split}.txt"
     names = [line.rsplit("\t", 1)[-1].strip() for line in _lines(entities)]
-    unknown = next((name for name in names if name not in set(labels)), None)
+    code = {label: i for i, label in enumerate(labels)}
+    unknown = next((name for name in names if name not in code), None)
     if unknown is not None:
         raise InputError(f"{entities} has label {unknown!r}, which {folder / 'labels'} does not list")
     vectors = vectors or _embeddings(folder, split, layer)
     try:
+        check_memory(vectors, vectors.stat().st_size, max_memory)
         with warnings.catch_warnings(action="ignore", category=UserWarning):  # an empty file: refused below
             X = np.loadtxt(vectors, dtype=np.float32, ndmin=2, encoding="utf-8", comments=None)
     except (ValueError, OSError) as error:
@@ -94,7 +100,6 @@ def _load(folder: Path, split: str, layer: int | None, vectors: Path | None) -> 
         checked = Space.from_arrays(X, names)
     except InputError as error:
         raise InputError(f"{vectors}: {error}") from None
-    code = {label: i for i, label in enumerate(labels)}
     y = np.array([code[name] for name in names], dtype=np.int32)
     return Space(checked.X, y, tuple(labels), _provenance(folder, vectors, split))
 
@@ -131,7 +136,7 @@ def _provenance(folder: Path, vectors: Path, split: str) -> Provenance:
     description = folder / PROVENANCE / split / f"{vectors.stem}.json"
     if description.is_file():
         try:
-            return Provenance.from_dict(json.loads(description.read_bytes()))
+            return Provenance.from_dict(parse_json(description.read_bytes()))
         except (OSError, ValueError, AttributeError, TypeError):
             raise InputError(f"{description} cannot be read; expected JSON, or no such file") from None
     return Provenance(split=split, layer=layer)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import numpy as np
 from closerlook.errors import InputError
 from closerlook.geometry import LabelDistances
 from closerlook.geometry.frame import Floats
+from closerlook.texts import parse_json
 
 KEY = "label_distances"
 """Their key in the JSON that `closerlook probe --json` prints."""
@@ -24,8 +24,8 @@ def to_dict(table: LabelDistances) -> dict[str, object]:
 def read_distances(path: Path) -> tuple[str, LabelDistances]:
     """The title and the label distances in a file that `closerlook probe --json` wrote."""
     try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
+        content = parse_json(path.read_bytes())
+    except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read as JSON: {error}") from None
     saved = content.get(KEY) if isinstance(content, dict) else None
     if not isinstance(saved, dict):
@@ -33,21 +33,24 @@ def read_distances(path: Path) -> tuple[str, LabelDistances]:
     try:
         table = LabelDistances(
             labels=tuple(str(label) for label in saved["labels"]),
-            values=_matrix(saved["values"]),
-            lower=_matrix(saved["lower"]),
-            upper=_matrix(saved["upper"]),
+            values=_matrix(saved["values"], len(saved["labels"])),
+            lower=_matrix(saved["lower"], len(saved["labels"])),
+            upper=_matrix(saved["upper"], len(saved["labels"])),
             statistic=saved["statistic"],
             separable=bool(saved["separable"]),
             min_points=int(saved["min_points"]),
             excluded=dict(saved["excluded"]),
             radius=float(saved["radius"]),
         )
-    except (KeyError, TypeError, ValueError) as error:
-        reason = f"{type(error).__name__}: {error}"
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        reason = f"{type(error).__name__}: {error}"[:200]
         raise InputError(f"{path}: its {KEY} cannot be read ({reason}); make it again with closerlook probe") from None
     return str(content.get("title") or path.name), table
 
 
-def _matrix(rows: Iterable[Iterable[float | None]]) -> Floats:
+def _matrix(rows: Iterable[Iterable[float | None]], m: int) -> Floats:
     """(m, m) the numbers, with NaN for null."""
-    return np.array([[np.nan if value is None else value for value in row] for row in rows], dtype=np.float64)
+    matrix = np.array([[np.nan if value is None else value for value in row] for row in rows], dtype=np.float64)
+    if matrix.shape != (m, m):
+        raise ValueError(f"a matrix of shape {matrix.shape} for {m} labels")
+    return matrix

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-import zipfile
-import zlib
-from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xxhash
-from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
 from closerlook.errors import DamagedFileError, InputError
 from closerlook.representations import directprobe
 from closerlook.representations.atomic import atomic_write
 from closerlook.representations.checked_json import CHECKSUM, UNWRITTEN
+from closerlook.representations.memory import check_memory
+from closerlook.representations.npz import AnyArray, Arrays, check_required, read_npz
 from closerlook.representations.space import Provenance, Space
+from closerlook.texts import parse_json
 
 ALIGNMENT = 64
 """Vectors start at a multiple of this many bytes in the file, so that a memory map of them is aligned."""
@@ -30,19 +29,14 @@ LONGEST_HEADER = 100_000_000
 """The largest header that the safetensors format allows, in bytes."""
 
 
-AnyArray = NDArray[Any]
-Arrays = dict[str, AnyArray]
-"""Arrays by name, as in a .npz file."""
-
-
 def save_space(space: Space, path: Path) -> Path:
     """Write the space to a file or folder, chosen by the suffix; each file is written completely or not at all."""
     if path.suffix == ".npz":
         meta = json.dumps(space.provenance.to_dict())
-        labels = np.array(space.labels, dtype=np.str_)
-        arrays: dict[str, Any] = {"X": space.X, "y": space.y, "labels": labels, "provenance": np.array(meta)}
+        arrays: dict[str, Any] = {"X": space.X, "y": space.y, "provenance": np.array(meta)}
+        arrays["labels"] = _text_array(space.labels)
         if space.words is not None:
-            arrays["words"] = np.array(space.words, dtype=np.str_)
+            arrays["words"] = _text_array(space.words)
         with atomic_write(path) as stream:
             np.savez(stream, **arrays)
     elif path.suffix == ".safetensors":
@@ -58,21 +52,39 @@ def save_space(space: Space, path: Path) -> Path:
     return path
 
 
-def load_space(path: Path, split: str = "train", layer: int | None = None) -> Space:
-    """The space in that file or folder; `split` and `layer` choose among the spaces of a folder."""
+def _text_array(texts: tuple[str, ...]) -> AnyArray:
+    """The texts for a .npz file; as JSON in one string if a text ends in NUL, which an array of strings would lose."""
+    ends_in_nul = any(text.endswith("\0") for text in texts)
+    return np.array(json.dumps(texts)) if ends_in_nul else np.array(texts, dtype=np.str_)
+
+
+def _texts(array: AnyArray) -> list[str]:
+    """The texts that `_text_array` wrote."""
+    texts = parse_json(str(array)) if array.ndim == 0 else array.tolist()
+    if array.ndim > 1 or not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise InputError(f"labels or words have shape {array.shape} and hold {array.dtype}; expected (n,) strings")
+    return texts
+
+
+def load_space(path: Path, split: str = "train", layer: int | None = None, *, max_memory: int | None = None) -> Space:
+    """The space in that file or folder; `split` and `layer` choose among the spaces of a folder.
+
+    max_memory: bytes that it may take, see `check_memory`.
+    """
     if path.is_dir():
-        return directprobe.load_folder(path, split, layer)
+        return directprobe.load_folder(path, split, layer, max_memory)
     if not path.exists():
         raise InputError(f"{path} does not exist; expected a .npz or .safetensors file, or a DirectProbe folder")
     if path.suffix == ".npz":
-        return space_from_arrays(path, read_npz(path))
+        return space_from_arrays(path, read_npz(path, NAMES, max_memory))
     if path.suffix == ".safetensors":
         try:
+            check_memory(path, path.stat().st_size, max_memory)
             return _load_safetensors(path)
         except OSError as error:
             raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
     if path.suffix == ".txt" and "embeddings" in path.absolute().parts:
-        return directprobe.load_vectors(path)
+        return directprobe.load_vectors(path, max_memory)
     raise InputError(f"{path} ends in {path.suffix or 'no suffix'}; expected .npz, .safetensors or a folder")
 
 
@@ -109,19 +121,36 @@ def load_mapped(path: Path) -> tuple[Space, dict[str, str]]:
     start, entries = read_header(path)
     try:
         meta = entries["__metadata__"]
-        n, d = entries["X"]["shape"]
-        labels, provenance = tuple(json.loads(meta["labels"])), Provenance.from_dict(json.loads(meta["provenance"]))
-        words = tuple(json.loads(meta["words"])) if "words" in meta else None
+        n, d = map(_length, entries["X"]["shape"])
+        labels, provenance = _names(meta["labels"]), Provenance.from_dict(parse_json(meta["provenance"]))
+        words = _names(meta["words"]) if "words" in meta else None
         unwritten = UNWRITTEN.join(start.decode("latin-1").rsplit(meta[CHECKSUM], 1)).encode("latin-1")
         intact = path.stat().st_size == len(start) + 4 * n * d + 4 * n
         data = np.memmap(path, dtype=np.uint8, mode="r", offset=len(start)) if intact else np.empty(0, np.uint8)
         X, y = data[: 4 * n * d].view("<f4").reshape(n, d), data[4 * n * d :].view("<i4")
         intact = intact and with_checksum(unwritten, X, y) == start
+        intact = intact and y.min() >= 0 and y.max() < len(set(labels)) == len(labels)
+        intact = intact and (words is None or len(words) == n)
     except (KeyError, ValueError, TypeError, AttributeError, OverflowError):
         intact = False
     if not intact:
         raise DamagedFileError(f"{path} is truncated or was altered: it does not match its checksum; make it again")
     return Space(X, y, labels, provenance, words), meta
+
+
+def _length(value: object) -> int:
+    """A dimension of X in the header; ValueError if it is not a positive whole number."""
+    if not isinstance(value, int) or not 0 < value < 1 << 48:
+        raise ValueError("a dimension is not a positive whole number")
+    return value
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """The list of strings in a text of JSON; ValueError if it is anything else."""
+    names = parse_json(text)
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("no list of strings")
+    return tuple(names)
 
 
 def read_header(path: Path) -> tuple[bytes, dict[str, Any]]:
@@ -131,10 +160,10 @@ def read_header(path: Path) -> tuple[bytes, dict[str, Any]]:
         length = int.from_bytes(size, "little")
         text = stream.read(length) if length <= LONGEST_HEADER else b""
     try:
-        entries = json.loads(text)
-    except (ValueError, RecursionError):
+        entries = parse_json(text)
+    except ValueError:
         entries = None
-    if not isinstance(entries, dict):
+    if not isinstance(entries, dict) or not isinstance(entries.get("__metadata__", {}), dict):
         raise DamagedFileError(f"{path} is truncated or not a safetensors file; make it again")
     return size + text, entries
 
@@ -144,7 +173,7 @@ def _load_safetensors(path: Path) -> Space:
     from safetensors.numpy import load_file
 
     _, entries = read_header(path)
-    if CHECKSUM in (entries.get("__metadata__") or {}):
+    if CHECKSUM in entries.get("__metadata__", {}):
         return load_mapped(path)[0]
     try:
         arrays = load_file(path)
@@ -153,68 +182,28 @@ def _load_safetensors(path: Path) -> Space:
     return space_from_arrays(path, arrays)
 
 
-def read_npz(path: Path, names: Sequence[str] = NAMES) -> Arrays:
-    """The arrays with these names that a .npz file has; X and y are required, pickled objects are refused."""
-    try:
-        with path.open("rb") as stream:
-            if not zipfile.is_zipfile(stream):
-                raise InputError(
-                    f"{path} cannot be read: it is no .npz archive; expected one with numbers X and labels y"
-                )
-            stream.seek(0)
-            with np.load(stream, allow_pickle=False) as archive:
-                _check_required(path, archive.files)
-                return {name: _array(path, archive, name) for name in names if name in archive.files}
-    except (
-        OSError,
-        ValueError,
-        EOFError,
-        RuntimeError,
-        OverflowError,
-        MemoryError,
-        zipfile.BadZipFile,
-        zlib.error,
-    ) as error:
-        raise InputError(f"{path} cannot be read ({error}); expected .npz with numbers X and labels y") from None
-
-
-def _array(path: Path, archive: NpzFile, name: str) -> AnyArray:
-    try:
-        array: AnyArray = archive[name]
-    except ValueError as error:
-        if "Object arrays" not in str(error):
-            raise
-        raise InputError(
-            f"{path}: {name} holds Python objects, which can run code when read; expected numbers or strings: save it "
-            f"again with {name}.astype({'float' if name.startswith('X') else 'str'})"
-        ) from None
-    return array
-
-
-def _check_required(path: Path, names: Collection[str]) -> None:
-    missing = sorted({"X", "y"} - set(names))
-    if missing:
-        raise InputError(f"{path} lacks {' and '.join(missing)}; it holds {', '.join(names) or 'nothing'}")
-
-
 def space_from_arrays(path: Path, arrays: Arrays) -> Space:
     """A space from arrays by name: X and y, and optionally words; labels and provenance are used if both are there."""
-    _check_required(path, arrays)
+    check_required(path, arrays)
+    saved = "provenance" in arrays and "labels" in arrays
     try:
-        space = Space.from_arrays(arrays["X"], arrays["y"], words=arrays.get("words"))
-        if "provenance" not in arrays or "labels" not in arrays:
+        words = _texts(arrays["words"]) if saved and "words" in arrays else arrays.get("words")
+        space = Space.from_arrays(arrays["X"], arrays["y"], words=words)
+        if not saved:
             return space
-        meta = Provenance.from_dict(json.loads(str(arrays["provenance"])))
-        labels, y = tuple(map(str, arrays["labels"])), arrays["y"].astype(np.int32)
+        meta, labels = Provenance.from_dict(parse_json(str(arrays["provenance"]))), _texts(arrays["labels"])
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     except (ValueError, TypeError, AttributeError):
         raise InputError(f"{path}: its provenance or labels cannot be read; save the space again") from None
     if len(set(labels)) < len(labels):
         twice = next(label for label in labels if labels.count(label) > 1)
-        raise InputError(f"{path}: labels has {twice!r} twice; expected each label once")
+        raise InputError(f"{path}: labels has {twice!a} twice; expected each label once")
+    y = arrays["y"]
+    if y.dtype.kind not in "iu":
+        raise InputError(f"{path}: y holds {y.dtype}; expected whole numbers, the indices of labels")
     if y.min() < 0 or y.max() >= len(labels):
         raise InputError(
             f"{path}: y runs from {y.min()} to {y.max()}; expected 0 to {len(labels) - 1}, the indices of labels"
         )
-    return Space(space.X, y, labels, meta, space.words)
+    return Space(space.X, y.astype(np.int32), tuple(labels), meta, space.words)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from closerlook.errors import InputError
 from closerlook.geometry.frame import Floats, as_points
 from closerlook.representations import directprobe, files
+from closerlook.representations.npz import Arrays, read_npz
 from closerlook.representations.space import Provenance, Space, as_label_names, as_words
 
 TEST_NAMES = ("X_test", "y_test")
@@ -26,7 +28,7 @@ class Points:
     """
 
     X: Floats
-    y: NDArray[np.str_]
+    y: NDArray[Any]
     title: str
     provenance: Provenance | None = None
     test: Points | None = None
@@ -38,7 +40,7 @@ class Points:
         return [str(name) for name in np.unique(self.y)]
 
 
-def load_points(path: Path, split: str = "train") -> Points:
+def load_points(path: Path, split: str = "train", *, max_memory: int | None = None) -> Points:
     """The points in a .npz file of plain arrays, or in a saved space.
 
     Plain arrays: `X` and `y`, optionally `X_test` and `y_test`, and the text of each row in `words` and `words_test`.
@@ -46,15 +48,19 @@ def load_points(path: Path, split: str = "train") -> Points:
 
     A saved space is a .npz or .safetensors file, a DirectProbe folder (of which `split` is loaded), or a file of
     vectors in such a folder. The test split of a folder becomes `Points.test`.
+
+    max_memory: bytes that the content of the file may take, see `check_memory`.
     """
     if path.suffix == ".npz" and path.is_file():
-        arrays = files.read_npz(path, (*files.NAMES, *TEST_NAMES, TEST_WORDS))
+        arrays = read_npz(path, (*files.NAMES, *TEST_NAMES, TEST_WORDS), max_memory)
         if not {"labels", "provenance"} <= set(arrays):
             return _from_arrays(path, arrays)
         return _from_space(path, files.space_from_arrays(path, arrays))
-    points = _from_space(path, files.load_space(path, split))
+    points = _from_space(path, files.load_space(path, split, max_memory=max_memory))
     test = directprobe.find_test_file(path) if split == "train" and path.suffix in ("", ".txt") else None
-    return points if test is None else replace(points, test=_from_space(test, directprobe.load_vectors(test)))
+    if test is None:
+        return points
+    return replace(points, test=_from_space(test, directprobe.load_vectors(test, max_memory)))
 
 
 def check_same_columns(points: Points, others: Points) -> None:
@@ -71,7 +77,7 @@ def _from_space(path: Path, space: Space) -> Points:
     return Points(as_points(space.X), space.label_names, title, provenance, words=space.words)
 
 
-def _from_arrays(path: Path, arrays: files.Arrays) -> Points:
+def _from_arrays(path: Path, arrays: Arrays) -> Points:
     given = [name for name in TEST_NAMES if name in arrays]
     if len(given) == 1:
         missing = next(name for name in TEST_NAMES if name not in arrays)
@@ -84,7 +90,7 @@ def _from_arrays(path: Path, arrays: files.Arrays) -> Points:
     return replace(points, test=test)
 
 
-def _checked(path: Path, arrays: files.Arrays, keys: tuple[str, str, str], title: str) -> Points:
+def _checked(path: Path, arrays: Arrays, keys: tuple[str, str, str], title: str) -> Points:
     X, y, words = keys
     try:
         points, names = as_points(arrays[X], X), _names(arrays[y], y)
@@ -96,7 +102,7 @@ def _checked(path: Path, arrays: files.Arrays, keys: tuple[str, str, str], title
     return Points(points, names, title, words=texts)
 
 
-def _names(y: ArrayLike, name: str) -> NDArray[np.str_]:
+def _names(y: ArrayLike, name: str) -> NDArray[Any]:
     """The label names in y; error messages call the array by its name in the file."""
     try:
         return as_label_names(y)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from closerlook.errors import InputError
-from closerlook.geometry.frame import as_labels
+from closerlook.geometry.frame import as_array, as_labels, text_array
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,16 @@ class Provenance:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Provenance:
-        """The provenance from the values of `to_dict`; fields that this version does not know are ignored."""
-        known = {f.name for f in fields(cls)}
-        return cls(**{key: value for key, value in values.items() if key in known})
+        """The provenance from the values of `to_dict`; fields that this version does not know are ignored.
+
+        Raises TypeError if a value has the wrong type.
+        """
+        known = {key: value for key, value in values.items() if key in {f.name for f in fields(cls)}}
+        for key, value in known.items():
+            expected: type = {"layer": int, "seed": int, "window": int, "versions": dict}.get(key, str)
+            if not isinstance(value, expected) and (value is not None or expected is dict):
+                raise TypeError(f"{key} is of type {type(value).__name__}; expected {expected.__name__}")
+        return cls(**known)
 
     def title(self) -> str:
         """One line for display: 'bert-tiny · toy-pos/train · layer 2 · mean', with the training step if any."""
@@ -93,9 +100,9 @@ class Space:
         return f"Space({self.provenance.title()}: {self.n} × {self.d}, {len(self.labels)} labels)"
 
     @property
-    def label_names(self) -> NDArray[np.str_]:
-        """(n,) the name of each row's label, usable as y in scikit-learn."""
-        return np.asarray(self.labels, dtype=np.str_)[self.y]
+    def label_names(self) -> NDArray[Any]:
+        """(n,) the name of each row's label, usable as y in scikit-learn: see `text_array`."""
+        return text_array(self.labels)[self.y]
 
     @classmethod
     def from_arrays(cls, X: ArrayLike, y: ArrayLike, *, words: ArrayLike | None = None, **provenance: Any) -> Space:
@@ -125,11 +132,16 @@ class Space:
         return files.save_space(self, Path(path))
 
     @classmethod
-    def load(cls, path: str | Path, *, split: str = "train", layer: int | None = None) -> Space:
-        """The space in a file or DirectProbe folder; `split` and `layer` choose among the spaces of a folder."""
+    def load(
+        cls, path: str | Path, *, split: str = "train", layer: int | None = None, max_memory: int | None = None
+    ) -> Space:
+        """The space in a file or DirectProbe folder; `split` and `layer` choose among the spaces of a folder.
+
+        max_memory: bytes that it may take; by default 2 GB, or twice the size of the file if that is more.
+        """
         from closerlook.representations import files
 
-        return files.load_space(Path(path), split, layer)
+        return files.load_space(Path(path), split, layer, max_memory=max_memory)
 
 
 def _vectors(X: ArrayLike) -> NDArray[np.float32]:
@@ -151,6 +163,8 @@ def _vectors(X: ArrayLike) -> NDArray[np.float32]:
 def as_words(words: ArrayLike, n: int, name: str = "words") -> tuple[str, ...]:
     """(n,) the texts of n rows, checked; name: what error messages call the array."""
     array = np.asarray(words)
+    if array.dtype.kind == "U" and not isinstance(words, np.ndarray):  # numpy strings would lose trailing NULs
+        array = np.asarray(words, dtype=np.object_)
     if array.ndim != 1 or (array.dtype.kind not in "US" and not all(isinstance(word, str) for word in array.tolist())):
         raise InputError(f"{name} has shape {array.shape} and holds {array.dtype}; expected (n,) strings, one per row")
     _check_words(len(array), n, name)
@@ -165,10 +179,10 @@ def _check_words(count: int, n: int, name: str) -> None:
         raise InputError(f"{name} has {count} entries; expected {n}, one for each row")
 
 
-def as_label_names(y: ArrayLike) -> NDArray[np.str_]:
+def as_label_names(y: ArrayLike) -> NDArray[Any]:
     """(n,) label names; whole numbers are converted to strings."""
-    array = np.asarray(y)
+    array = as_array(y, "y")
     if array.ndim != 1:
         raise InputError(f"y has shape {array.shape}; expected (n,), one label for each row of X")
-    labels, codes = as_labels(array, len(array))
-    return np.array([str(label) for label in labels], dtype=np.str_)[codes]
+    labels, codes = as_labels(y, len(array))
+    return text_array([str(label) for label in labels])[codes]

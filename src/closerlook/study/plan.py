@@ -9,7 +9,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
-import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
 from closerlook.errors import InputError
@@ -22,7 +21,11 @@ from closerlook.study.kinds.nulls import Nulls
 from closerlook.study.kinds.panel import Panel
 from closerlook.study.kinds.split_halves import Halves
 from closerlook.study.kinds.tune import Tuning
+from closerlook.study.yaml_text import MOST_CHARACTERS, parse_yaml
 from closerlook.tuning.schedule import read_snapshots
+
+MOST_PROBLEMS = 30
+"""Problems that an error message lists."""
 
 PRESETS = ("default", "paper", "paper-small")
 
@@ -157,10 +160,10 @@ def read_plan(source: str | Path, **changes: Any) -> Plan:
     preset = str(source) in PRESETS and not Path(source).exists()
     text = resources.files(__package__).joinpath("plans", f"{source}.yaml").read_text() if preset else _read(source)
     try:
-        values = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+        values = parse_yaml(text)
+    except ValueError as error:
         quoted = "; put names with ? or & in quotes" if "?" in text else ""
-        raise InputError(f"plan {source} is not YAML: {' '.join(str(error).split())}{quoted}") from None
+        raise InputError(f"plan {source} cannot be read: {error}{quoted}") from None
     if not isinstance(values, dict):
         raise InputError(f"plan {source} contains {type(values).__name__}; expected entries such as encoders and tasks")
     if preset and changes.get("tasks") is not None:
@@ -192,7 +195,9 @@ def make_plan(values: dict[str, Any], source: str = "plan", **changes: Any) -> P
     try:
         return Plan.model_validate(values)
     except ValidationError as error:
-        problems = [line for problem in error.errors() for line in _problems(problem)]
+        found = [line for problem in error.errors()[:MOST_PROBLEMS] for line in _problems(problem)]
+        more = error.error_count() - MOST_PROBLEMS
+        problems = [_cut(line) for line in found] + [f"{more} more problems"] * (more > 0)
         wrong = {problem["loc"][0] for problem in error.errors() if problem["loc"]}
         raise PlanError(source, problems, _rest(values, wrong)) from None
 
@@ -240,6 +245,11 @@ def _problems(error: Any) -> list[str]:
     return [f"{where}: {message[:1].lower()}{message[1:]} (got {error['input']!r})"]
 
 
+def _cut(text: str) -> str:
+    """The text, shortened to 300 characters."""
+    return text if len(text) <= 300 else f"{text[:150]} … {text[-140:]}"
+
+
 def _entries(where: Sequence[Any]) -> list[str]:
     """The names of the entries of the plan, or of a section of it."""
     part: type[BaseModel] = Plan
@@ -255,7 +265,8 @@ def _entries(where: Sequence[Any]) -> list[str]:
 
 def _read(path: str | Path) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8")
+        with Path(path).open(encoding="utf-8") as stream:
+            return stream.read(MOST_CHARACTERS + 1)
     except UnicodeDecodeError:
         raise InputError(f"plan {path} is not UTF-8 text; expected YAML") from None
     except OSError as error:

@@ -19,6 +19,7 @@ from closerlook.study.files import require_result
 from closerlook.study.graph import Graph
 from closerlook.study.parquet import read_parquet, write_parquet
 from closerlook.study.registry import MEASURES
+from closerlook.study.spreadsheet import read_texts, write_csv
 from closerlook.version import __version__
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def write_results(study: ResolvedPlan, out: Path, state: StudyState, seconds: fl
         log.warning("%s is a folder; expected a file; it is kept as %s", folder, set_aside(folder).name)
     write_parquet(pa.Table.from_pandas(table, preserve_index=False), out / TABLE)
     with atomic_write(out / CSV) as stream:
-        table.to_csv(stream, index=False, encoding="utf-8")
+        write_csv(table, stream)
     manifest = make_manifest(study, state, cells, seconds)
     tables = {name: file_digest(out / name) for name in (TABLE, CSV)}
     write_checked(out / MANIFEST, manifest | {"tables": tables}, indent=1)
@@ -305,9 +306,10 @@ def _read_csv(file: Path) -> pd.DataFrame:
     import pandas as pd
 
     may_be_empty = {"study", "encoder", "tuned_on", "task", "split", "measure", "cell", "weights", "version"}
-    return pd.read_csv(
+    table = pd.read_csv(
         file,
         dtype={name: "string" for name, kind in COLUMNS.items() if kind == "string"},
         keep_default_na=False,
         na_values={name: [""] for name in COLUMNS if name not in may_be_empty},
     )
+    return read_texts(table)

@@ -22,7 +22,8 @@ class Remote:
 
     targets: where the file is written, relative to the data folder; two paths if the file is cut in two.
     digests: accepted digests of the file, as 'algorithm:hex'.
-    content: for a file without a published digest: label option -> hash of the split read with that option.
+    content: for a file without a digest: label option -> hash of the split read with that option.
+    no_digest: why the file has no digest.
     cut: how many sentences (each ends with a blank line) go to the first of two targets.
     """
 
@@ -30,6 +31,7 @@ class Remote:
     targets: tuple[str, ...]
     digests: tuple[str, ...] = ()
     content: Mapping[str, str] = field(default_factory=dict)
+    no_digest: str = ""
     cut: int | None = None
 
 
@@ -146,6 +148,7 @@ _STREUSLE = Corpus(
                 "role": "c7d8b2d72d4f4953cce9989b928ecb89c1b399b4075b2a6aaa374ec195dc0e87",
                 "function": "adc999701efb10ae2f5c5b2d25f4c69a0010595bb240ec66849f15868099308a",
             },
+            no_digest="the release has none; the hashes come from a copy of the same sentences in JSON lines",
         ),
         Remote(
             "https://raw.githubusercontent.com/nert-nlp/streusle/v4.2/test/streusle.ud_test.conllulex",

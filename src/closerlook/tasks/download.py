@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import urllib.request
-from collections.abc import Callable, Sequence
-from http.client import HTTPException
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from http.client import HTTPException, HTTPMessage
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import IO
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 
@@ -18,9 +20,13 @@ from closerlook.tasks.readers import Options, read_files
 
 TIMEOUT = 30.0  # seconds to wait for the next bytes
 CHUNK = 1 << 16
+LARGEST = 50_000_000
+"""The largest file that is downloaded, in bytes; those of the catalogue have a few million."""
 
-Progress = Callable[[str, int, int | None], None]
-"""A function that is called with the address, the bytes received, and the total if the server states it."""
+THIS_MACHINE = {"localhost", "127.0.0.1", "::1"}
+
+Progress = Callable[[str, int, int], None]
+"""A function that is called with the address, the bytes received, and the bytes in total."""
 
 
 def download_corpus(
@@ -29,7 +35,7 @@ def download_corpus(
     """The paths of the entry's files in the data folder, after a download of those that are missing or wrong.
 
     The list is empty for a built-in task. mirror: a server with the same paths as the official sources, such as
-    'http://mirror.example'.
+    'https://mirror.example'. Only https is used, also after redirects, and http for a server on this machine.
     """
     folder = Path(data)
     paths: list[Path] = []
@@ -52,13 +58,12 @@ def _present_files(entry: Entry, remote: Remote, folder: Path) -> list[Path]:
 
 def _are_correct(remote: Remote, paths: Sequence[Path]) -> bool:
     try:
-        parts = [path.read_bytes() for path in paths]
-        body = b"".join(parts)
-        _check_digest(remote, body)
+        _check_digest(remote, paths)
         _check_content(remote, paths[0])
+        parts = [path.read_bytes() for path in paths]
     except (OSError, CloserLookError):
         return False
-    return _cut(body, remote.cut) == parts
+    return _cut(b"".join(parts), remote.cut) == parts
 
 
 def _download(remote: Remote, folder: Path, mirror: str | None, progress: Progress | None) -> list[Path]:
@@ -66,17 +71,16 @@ def _download(remote: Remote, folder: Path, mirror: str | None, progress: Progre
     url = remote.url if mirror is None else mirror.rstrip("/") + urlsplit(remote.url).path
     targets = [folder / target for target in remote.targets]
     try:
-        body = _download_bytes(url, progress)
-        _check_digest(remote, body)
-        parent = targets[0].parent
-        parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=parent, prefix=".download-") as temporary:
-            parts = [Path(temporary) / target.name for target in targets]
-            for part, content in zip(parts, _cut(body, remote.cut), strict=True):
-                part.write_bytes(content)
-            _check_content(remote, parts[0])
-            for part, target in zip(parts, targets, strict=True):
-                os.replace(part, target)
+        with _temporary_folder(targets[0].parent) as temporary:
+            part = temporary / "download.part"
+            _download_file(url, part, progress)
+            _check_digest(remote, [part])
+            pieces = [temporary / target.name for target in targets]
+            for piece, content in zip(pieces, _cut(part.read_bytes(), remote.cut), strict=True):
+                piece.write_bytes(content)
+            _check_content(remote, pieces[0])
+            for piece, target in zip(pieces, targets, strict=True):
+                os.replace(piece, target)
     except (OSError, HTTPException, ValueError, CloserLookError) as error:
         paths = " and ".join(map(str, targets))
         cut = f", cut after {remote.cut} sentences" if remote.cut else ""
@@ -84,36 +88,84 @@ def _download(remote: Remote, folder: Path, mirror: str | None, progress: Progre
     return targets
 
 
-def _download_bytes(url: str, progress: Progress | None) -> bytes:
-    if urlsplit(url).scheme not in {"http", "https"}:
-        raise WorkError("not an http or https address")
-    body = bytearray()
+@contextmanager
+def _temporary_folder(parent: Path) -> Iterator[Path]:
+    """A folder in `parent` that is removed at the end; folders that had to be made for it are removed if empty."""
+    made = [folder for folder in (parent, *parent.parents) if not folder.exists()]
     try:
-        response = urllib.request.urlopen(url, timeout=TIMEOUT)  # noqa: S310 - the scheme is checked above
+        parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=parent, prefix=".download-") as temporary:
+            yield Path(temporary)
+    finally:
+        for folder in made:
+            with suppress(OSError):
+                folder.rmdir()
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects to https only; a server on this machine may also redirect to this machine."""
+
+    def redirect_request(  # noqa: PLR0917 - the signature of urllib
+        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> urllib.request.Request | None:
+        try:
+            _check_address(newurl, local=urlsplit(req.full_url).scheme == "http")
+        except (WorkError, ValueError):
+            fp.close()
+            raise
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _check_address(url: str, *, local: bool = True) -> None:
+    """Raise WorkError unless the address begins with https. local: http is allowed for a server on this machine."""
+    parts = urlsplit(url)
+    if parts.scheme != "https" and not (local and parts.scheme == "http" and parts.hostname in THIS_MACHINE):
+        raise WorkError(f"{url[:200]!a} is not an https address; http is allowed for a server on this machine only")
+
+
+def _download_file(url: str, path: Path, progress: Progress | None) -> None:
+    """Write the file at that address to `path`. Its size must be stated by the server, and is checked first."""
+    _check_address(url)
+    opener = urllib.request.build_opener(_Redirects)
+    try:
+        response = opener.open(url, timeout=TIMEOUT)
     except HTTPError as refused:
         with refused:  # closes the connection
             raise WorkError(f"the server answers {refused.code} {refused.reason}") from None
-    with response:
+    with response, path.open("xb") as stream:
         expected: int | None = response.length
+        if expected is None or expected > LARGEST:
+            size = "of unknown size" if expected is None else f"of {expected:,} bytes"
+            raise WorkError(f"the server offers a file {size}; expected a stated size of at most {LARGEST:,} bytes")
+        received = 0
         while chunk := response.read(CHUNK):
-            body += chunk
+            received += stream.write(chunk)
             if progress is not None:
-                progress(url, len(body), expected)
-    if expected not in {None, len(body)}:
-        raise WorkError(f"received {len(body)} bytes, expected {expected}: the connection broke")
-    return bytes(body)
+                progress(url, received, expected)
+    if received != expected:
+        raise WorkError(f"received {received} bytes, expected {expected}: the connection broke")
 
 
-def _check_digest(remote: Remote, body: bytes) -> None:
+def _check_digest(remote: Remote, paths: Sequence[Path]) -> None:
+    """Raise WorkError if the files, one after the other, have none of the accepted digests."""
     for digest in remote.digests:
         algorithm, _, expected = digest.partition(":")
-        if hashlib.new(algorithm, body, usedforsecurity=False).hexdigest() == expected:
+        if _digest(algorithm, paths) == expected:
             return
     if remote.digests:
-        digest = f"sha256:{hashlib.sha256(body).hexdigest()}"
+        found = f"sha256:{_digest('sha256', paths)}"
         raise WorkError(
-            f"the file has digest {digest}, expected {remote.digests[0]}: the source may have released a newer file"
+            f"the file has digest {found}, expected {remote.digests[0]}: the source may have released a newer file"
         )
+
+
+def _digest(algorithm: str, paths: Sequence[Path]) -> str:
+    digest = hashlib.new(algorithm, usedforsecurity=False)
+    for path in paths:
+        with path.open("rb") as stream:
+            while block := stream.read(CHUNK):
+                digest.update(block)
+    return digest.hexdigest()
 
 
 def _check_content(remote: Remote, path: Path) -> None:

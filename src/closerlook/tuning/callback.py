@@ -16,6 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallba
 from closerlook.encoders.encoder import Encoder
 from closerlook.errors import InputError, WorkError
 from closerlook.geometry import LabelDistances
+from closerlook.geometry.frame import text_array
 from closerlook.representations.extract import choose_layers, choose_pool, load_tasks
 from closerlook.tasks.task import Split
 from closerlook.tuning.contexts import preserved_random_state
@@ -129,7 +130,7 @@ class GeometryCallback(TrainerCallback):  # type: ignore[misc]  # transformers i
 
     def _measure(self, state: State, control: Control) -> None:
         start = time.perf_counter()
-        labels = np.asarray(self.task.labels, dtype=np.str_)[self.examples.y]
+        labels = text_array(self.task.labels)[self.examples.y]
         geometry: dict[int, LayerGeometry] = {}
         with preserved_random_state():
             vectors = self.examples.vectors(self.encoder, self.chosen_layers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +34,7 @@ class LayerGeometry:
 
 
 def measure_layer(
-    X: NDArray[np.float32], y: NDArray[np.str_], start: LabelDistances | None, threads: int | None = None
+    X: NDArray[np.float32], y: NDArray[Any], start: LabelDistances | None, threads: int | None = None
 ) -> tuple[LayerGeometry, LabelDistances]:
     """The geometry of points X (n, d) with labels y (n,), and their label distances.
 

@@ -207,7 +207,8 @@
       const name = this.panel.title.replace(/[^\p{L}\p{N}]+/gu, "-").slice(0, 80);
       if (kind === "csv") {
         const rows = this.rows(), names = Object.keys(rows[0] || {});
-        const quote = (value) => `"${String(value ?? "").replaceAll('"', '""')}"`;
+        const safe = (value) => (typeof value === "string" && /^'*[=+\-@\t\r\n]/.test(value) ? `'${value}` : value); // no formula
+        const quote = (value) => `"${String(safe(value) ?? "").replaceAll('"', '""')}"`;
         const lines = [names.map(quote).join(","), ...rows.map((row) => names.map((one) => quote(row[one])).join(","))];
         return download(URL.createObjectURL(new Blob([lines.join("\r\n")], { type: "text/csv" })), `${name}.csv`);
       }
