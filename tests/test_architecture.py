@@ -16,7 +16,7 @@ import closerlook
 
 ROOT = Path(closerlook.__file__).parent
 LEVELS = [
-    {"errors", "version"},
+    {"errors", "texts", "version"},
     {"tasks", "encoders", "geometry"},
     {"representations", "probes"},
     {"tuning"},

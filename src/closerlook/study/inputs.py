@@ -18,6 +18,7 @@ from closerlook.study.cells import Cell
 from closerlook.study.files import LostError
 from closerlook.tasks import load_task
 from closerlook.tasks.catalogue import CATALOGUE
+from closerlook.texts import joined
 
 if TYPE_CHECKING:
     from closerlook.tasks.task import Task
@@ -67,7 +68,7 @@ def _absolute(cell: Cell, name: str) -> str:
 def sentences(task: Task, split: str) -> Sequence[str]:
     """The sentence of each example."""
     part = task.split(split)
-    texts = [text if isinstance(text, str) else " ".join(text) for text in part.texts]
+    texts = [joined(text) for text in part.texts]
     return [texts[number] for number in part.sentence.tolist()]
 
 

@@ -41,7 +41,23 @@ def load_task(task: str, data: str | Path | None = None, **options: Any) -> Task
     return load_catalogue_task(find_task(task).name, data)
 
 
-OPTIONS = ("name", "format", "label", "words", "text", "unit", "split_column", "empty_nodes")
+OPTIONS = (
+    *(
+        "name",
+        "format",
+        "label",
+        "words",
+        "text",
+        "text_b",
+        "unit",
+        "split_column",
+        "empty_nodes",
+        "join",
+        "bins",
+        "keep",
+    ),
+    *("has", "encoding", "test_share"),
+)
 """The options that may follow a file's name after a question mark."""
 
 
@@ -78,11 +94,10 @@ def _load_hub(name: str, options: dict[str, Any]) -> Task:
     from closerlook.errors import InputError
     from closerlook.tasks.readers.hub import load_hub_task
 
-    unknown = sorted(set(options) - {"words", "text", "label"})
+    known = ("words", "text", "text_b", "label", "bins", "has", "test_share")
+    unknown = sorted(set(options) - set(known))
     if unknown:
-        raise InputError(
-            f"{', '.join(unknown)} given with {name}; the options of a hub dataset are words, text and label"
-        )
+        raise InputError(f"{', '.join(unknown)} given with {name}; the options of a hub dataset are {', '.join(known)}")
     rest, _, revision = name.removeprefix(HUB).partition("@")
     dataset, _, config = rest.partition(":")
     if not dataset:

@@ -17,7 +17,8 @@ from closerlook.errors import InputError, WorkError
 from closerlook.representations.extract import Progress, choose_layers, choose_pool, choose_splits, extract
 from closerlook.representations.space import Space
 from closerlook.representations.store import Store
-from closerlook.tasks.task import Split, Task, Text
+from closerlook.tasks.task import Split, Task
+from closerlook.texts import Text
 from closerlook.tuning.contexts import deterministic_algorithms, preserved_random_state
 from closerlook.tuning.examples import Examples
 from closerlook.tuning.labeller import Labeller
