@@ -74,10 +74,9 @@ def as_running(text: Text) -> RunningText:
     if isinstance(text, RunningText):
         return text
     words = words_of(text)
-    starts = accumulate((len(word) + 1 for word in words), initial=0)
-    return RunningText(
-        joined(text), tuple((start, start + len(word)) for start, word in zip(starts, words, strict=False))
-    )
+    ends = accumulate(len(word) + 1 for word in words)
+    spans = tuple((end - 1 - len(word), end - 1) for end, word in zip(ends, words, strict=True))
+    return RunningText(joined(text), spans)
 
 
 def replace_word(text: RunningText, number: int, word: str) -> RunningText:

@@ -155,23 +155,23 @@ def _encode(
     backend = tokenizer.backend_tokenizer
     backend.no_truncation()
     backend.no_padding()
-    firsts = [
-        text.text if end is None else text.text[: -len(end) - 1] for text, end in zip(texts, seconds, strict=True)
-    ]
-    inputs = [first if end is None else (first, end) for first, end in zip(firsts, seconds, strict=True)]
-    encodings = backend.encode_batch(inputs)
+    starts = [0 if end is None else len(text.text) - len(end) for text, end in zip(texts, seconds, strict=True)]
+    encodings = backend.encode_batch(
+        [
+            text.text if end is None else (text.text[: start - 1], end)
+            for text, start, end in zip(texts, starts, seconds, strict=True)
+        ]
+    )
     capacity = window - tokenizer.num_special_tokens_to_add()
     step = capacity - capacity // 4
     pair_capacity = window - tokenizer.num_special_tokens_to_add(pair=True)
     windows = [
-        _split_windows(encoding, capacity, step)
-        if end is None
-        else [_pair_window(encoding, pair_capacity, len(first) + 1)]
-        for encoding, first, end in zip(encodings, firsts, seconds, strict=True)
+        [_pair_window(encoding, pair_capacity, start)] if start else _split_windows(encoding, capacity, step)
+        for encoding, start in zip(encodings, starts, strict=True)
     ]
     shortened = sum(
-        end is not None and len(parts[0].ids) < len(encoding.ids)
-        for encoding, parts, end in zip(encodings, windows, seconds, strict=True)
+        start > 0 and len(parts[0].ids) < len(encoding.ids)
+        for encoding, parts, start in zip(encodings, windows, starts, strict=True)
     )
     if shortened:
         log.warning("%d of %d pairs of texts are longer than %d tokens and were cut", shortened, len(texts), window)

@@ -42,21 +42,8 @@ def load_task(task: str, data: str | Path | None = None, **options: Any) -> Task
 
 
 OPTIONS = (
-    *(
-        "name",
-        "format",
-        "label",
-        "words",
-        "text",
-        "text_b",
-        "unit",
-        "split_column",
-        "empty_nodes",
-        "join",
-        "bins",
-        "keep",
-    ),
-    *("has", "encoding", "test_share"),
+    *("name", "format", "label", "words", "text", "text_b", "unit", "split_column", "empty_nodes", "join", "bins"),
+    *("keep", "has", "encoding", "test_share"),
 )
 """The options that may follow a file's name after a question mark."""
 

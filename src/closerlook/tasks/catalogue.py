@@ -204,6 +204,8 @@ _TOY = Corpus(
 _UPOS, _DEPREL = Options(label="upos", join="spaces"), Options(label="deprel", join="spaces")
 # The paper's POS counts include PUD's 7 empty nodes as words.
 _UPOS_EMPTY = Options(label="upos", empty_nodes=True, join="spaces")
+_ROLE, _FUNCTION = (Options(label=f"misc:{key}", join="spaces") for key in ("Role", "Function"))
+_QUESTION = Options(label="comment:question", join="spaces")
 
 CATALOGUE: dict[str, Entry] = {
     entry.name: entry
@@ -218,13 +220,13 @@ CATALOGUE: dict[str, Entry] = {
         Entry("partut-pos", "token", "part of speech, a second treebank", _PARTUT, _UPOS, 17, 43504, 3408),
         Entry("toy-pos", "token", "part of speech", _TOY, _UPOS, 17, 9090, 2342),
         Entry("toy-dep", "pair", "dependency relation", _TOY, _DEPREL, 38, 8290, 2142),
-        Entry("toy-role", "token", "preposition: role", _TOY, Options(label="misc:Role", join="spaces"), 37, 1271, 330),
+        Entry("toy-role", "token", "preposition: role", _TOY, _ROLE, 37, 1271, 330),
         Entry(
             "toy-fxn",
             "token",
             "preposition: function",
             _TOY,
-            Options(label="misc:Function", join="spaces"),
+            _FUNCTION,
             29,
             1271,
             330,
@@ -234,7 +236,7 @@ CATALOGUE: dict[str, Entry] = {
             "sentence",
             "type of question",
             _TOY,
-            Options(label="comment:question", join="spaces"),
+            _QUESTION,
             20,
             381,
             86,

@@ -77,15 +77,12 @@ def _choose(train: Split, share: float, seed: int) -> set[Text]:
 
     def take(text: Text, label: int, most: int) -> None:
         """Choose a text if the label then has at most that many examples in test, and no label leaves train."""
-        if (
-            text in chosen
-            or done[label] + counts[text][label] > most
-            or any(remaining[other] < 2 for other in counts[text])
-        ):
+        found = counts[text]
+        if text in chosen or done[label] + found[label] > most or any(remaining[other] < 2 for other in found):
             return
         chosen.add(text)
-        done.update(counts[text])
-        remaining.subtract(counts[text].keys())
+        done.update(found)
+        remaining.subtract(found.keys())
 
     for label in sorted(total, key=lambda label: (total[label], label)):
         for text in texts_of[label]:

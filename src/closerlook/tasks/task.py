@@ -219,11 +219,12 @@ def _check_texts(where: str, unit: Unit, texts: Iterable[Annotated]) -> Iterable
 def check_annotated(unit: Unit, text: Text, targets: Sequence[Target], known: set[str]) -> None:
     """Raise InputError if a text or its targets cannot be used. known: the labels checked before, which is extended."""
     _check_text(text, unit)
+    words = len(words_of(text))
     for positions, label in targets:
         if label not in known:
             _check_label(label)
             known.add(label)
-        _check_positions(positions, len(words_of(text)), unit)
+        _check_positions(positions, words, unit)
 
 
 def _check_text(text: Text, unit: Unit) -> None:

@@ -45,8 +45,9 @@ class Sentence:
     def written(self) -> Text:
         """The words in the running text, without spaces where the file says so; only the words if each has a space.
 
-        A sentence with empty nodes, which are not written, is only its words. A multiword token is written as its own form, and its words share its characters: each its own ones if the words
-        joined are the token, otherwise parts in proportion to the lengths of the words.
+        A sentence with empty nodes, which are not written, is only its words. A multiword token is written as its own
+        form, and its words share its characters: each its own ones if the words joined are the token, otherwise parts
+        in proportion to the lengths of the words.
         """
         as_words = not self.tokens and not any(NO_SPACE in row[MISC] for row in self.rows[:-1])
         if as_words or any("." in row[ID] for row in self.rows):
@@ -69,8 +70,8 @@ Labelling = Callable[[Sentence], Sequence[Target]]
 def read(path: Path, split: str, options: Options) -> Reading:
     """The examples of a CoNLL-U file, with the labels that `options.label` chooses (by default UPOS).
 
-    HEAD is checked only for `deprel`, which needs it. `options.join`: 'written' (default) joins words as `SpaceAfter=No`
-    and multiword tokens say, 'spaces' puts a space between all words.
+    HEAD is checked only for `deprel`, which needs it. `options.join`: 'written' (default) joins words as
+    `SpaceAfter=No` and multiword tokens say, 'spaces' puts a space between all words.
     """
     unit, labelling = _labelling(options.label or "upos")
     join = options.join or JOINS[0]

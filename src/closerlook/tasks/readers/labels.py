@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,7 +84,7 @@ def _bin_names(splits: Splits, numbers: Mapping[str, float], bins: str | None) -
     reference = splits.get("train") or [text for texts in splits.values() for text in texts]
     values = np.array([numbers[label] for _, targets in reference for _, label in targets])
     edges = _edges(values, str(bins))
-    names = [f"below {edges[0]:g}", *(f"{a:g} to {b:g}" for a, b in zip(edges, edges[1:], strict=False))]
+    names = [f"below {edges[0]:g}", *(f"{a:g} to {b:g}" for a, b in pairwise(edges))]
     names.append(f"{edges[-1]:g} and above")
     return {label: names[int(np.searchsorted(edges, number, side="right"))] for label, number in numbers.items()}
 
@@ -124,8 +126,8 @@ def note_combinations(splits: Splits) -> list[str]:
         if combined and all(part.strip() in labels for label in combined for part in label.split(mark)):
             first = combined[0].split(mark)[0].strip()
             return [
-                f"labels such as {_quoted(combined)} look like several labels in one; has={first} makes a task of texts "
-                f"that have the label {first} and texts that do not"
+                f"labels such as {_quoted(combined)} look like several labels in one; has={first} makes a task of "
+                f"texts that have the label {first} and texts that do not"
             ]
     return []
 
@@ -135,12 +137,19 @@ def note_disagreements(splits: Splits, lines: Mapping[str, Sequence[int]], numbe
 
     lines: for each split, the line of each text.
     """
+    copies = Counter(text for texts in splits.values() for text, _ in texts)
+    examples = 0
     seen: dict[tuple[Text, tuple[int, ...]], dict[str, str]] = {}
     for split, texts in splits.items():
         where = f"{split} {number_name}" if len(splits) > 1 else number_name
         for (text, targets), line in zip(texts, lines[split], strict=True):
-            for positions, label in targets:
-                seen.setdefault((text, tuple(positions)), {}).setdefault(label, f"{label} in {where} {line}")
+            places = [tuple(positions) for positions, _ in targets]
+            if copies[text] == 1 and len(set(places)) == len(places):  # each example once: nothing to compare
+                examples += len(places)
+                continue
+            for place, (_, label) in zip(places, targets, strict=True):
+                seen.setdefault((text, place), {}).setdefault(label, f"{label} in {where} {line}")
+    examples += len(seen)
     different = [(example, labels) for example, labels in seen.items() if len(labels) > 1]
     if not different:
         return []
@@ -149,4 +158,4 @@ def note_disagreements(splits: Splits, lines: Mapping[str, Sequence[int]], numbe
         for (text, places), labels in different[: SHOWN - 2]
     )
     more = f"; and {len(different) - SHOWN + 2} more" if len(different) > SHOWN - 2 else ""
-    return [f"{len(different)} of {len(seen)} different examples occur with more than one label ({shown}{more})"]
+    return [f"{len(different)} of {examples} different examples occur with more than one label ({shown}{more})"]

@@ -73,7 +73,11 @@ class Layout:
 
 @dataclass
 class Found:
-    """What was found while records were read, apart from their texts: the numbers of lines, for messages."""
+    """What was found while records were read, apart from their texts; numbers are those of lines or rows.
+
+    spellings: how missing labels are written, and how often. renamed: names of splits. labels: those of texts that may
+    have several. units: the units of targets. known: all labels, which have been checked.
+    """
 
     problems: list[str] = field(default_factory=list)
     empty: list[int] = field(default_factory=list)
@@ -81,6 +85,8 @@ class Found:
     spellings: dict[str, int] = field(default_factory=dict)
     renamed: dict[str, str] = field(default_factory=dict)
     labels: dict[str, None] = field(default_factory=dict)
+    units: set[Unit] = field(default_factory=set)
+    known: set[str] = field(default_factory=set)
 
     def notes(self, where: str, number_name: str, texts: int) -> list[str]:
         """A sentence for each kind of thing that was found; problems are not notes."""
@@ -117,8 +123,6 @@ def annotate(
     column: str | None = None
     found = Found()
     reading = Reading("sentence", {}, {}, number_name=number_name, is_table=True)
-    units: set[Unit] = set()
-    known: set[str] = set()
     for number, record in records:
         at = f"{number_name} {number}"
         if isinstance(record, InputError):
@@ -131,7 +135,7 @@ def annotate(
             raise_problems(where, [*found.problems, f"{at}: {error}"])
             continue
         try:
-            annotated = _checked(record, number, layout, found, units, known)
+            annotated = _checked(record, number, layout, found)
             name = split if column is None else _split_name(record, column, found)
         except InputError as error:
             found.problems.append(f"{at}: {error}")
@@ -139,18 +143,16 @@ def annotate(
         if annotated is not None:
             reading.splits.setdefault(name, []).append(annotated)
             reading.lines.setdefault(name, []).append(number)
-    _check_wanted(layout, found, known)
+    _check_wanted(layout, found)
     raise_problems(where, found.problems)
     reading.notes = found.notes(where, number_name, sum(map(len, reading.splits.values())))
-    if not units:
+    if not found.units:
         return None
-    reading.unit = units.pop()
+    reading.unit = found.units.pop()
     return reading
 
 
-def _checked(
-    record: Record, number: int, layout: Layout, found: Found, units: set[Unit], known: set[str]
-) -> Annotated | None:
+def _checked(record: Record, number: int, layout: Layout, found: Found) -> Annotated | None:
     """The annotated text of a record; None if its text is empty. Extends what was found so far."""
     for column in layout.columns:
         if column not in record:
@@ -161,12 +163,11 @@ def _checked(
         return None
     unit, annotated = _annotated(record, text, layout, found)
     text, targets = annotated
-    units |= {unit} if targets else set()
-    if len(units) > 1:
-        earlier = ", ".join(units - {unit})
-        units.discard(unit)
+    if targets and found.units - {unit}:
+        earlier = ", ".join(found.units)
         raise InputError(f"{unit} target after {earlier} targets; expected targets of one unit in all records")
-    check_annotated(unit, text, targets, known)
+    found.units |= {unit} if targets else set()
+    check_annotated(unit, text, targets, found.known)
     if unit == "sentence" and not targets:
         value = record[layout.label]
         spelling = value.strip() if isinstance(value, str) and value.strip() else "_"
@@ -175,9 +176,9 @@ def _checked(
     return annotated
 
 
-def _check_wanted(layout: Layout | None, found: Found, known: set[str]) -> None:
+def _check_wanted(layout: Layout | None, found: Found) -> None:
     """Report if no text has the label that the option `has` asks for."""
-    if layout is not None and layout.has is not None and layout.has not in known and not found.problems:
+    if layout is not None and layout.has is not None and layout.has not in found.known and not found.problems:
         listed = ", ".join(short_repr(label) for label in list(found.labels)[: 4 * SHOWN])
         raise InputError(f"has={layout.has} given, but no text has this label; the labels are {listed or 'none'}")
 

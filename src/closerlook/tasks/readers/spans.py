@@ -23,7 +23,7 @@ def find_spans(text: str, items: list[Any], key: str | None) -> Annotated:
     return RunningText(text, places), [((i, i + 1), label) for i, (_, _, label) in enumerate(spans)]
 
 
-def _span(text: str, item: object, key: str | None) -> tuple[int, int, str] | None:
+def _span(text: str, item: Any, key: str | None) -> tuple[int, int, str] | None:
     """The first character of a span, one past its last, and its label; None without a label."""
     quoted = None
     match item:
