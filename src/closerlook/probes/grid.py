@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.preprocessing import StandardScaler
 
 from closerlook.errors import InputError
 from closerlook.geometry.frame import Label, as_labels, as_points
@@ -303,6 +302,8 @@ class _Prepared:
 
     @classmethod
     def of(cls, train: Labelled, test: Labelled) -> _Prepared:
+        from sklearn.preprocessing import StandardScaler
+
         (X, y, labels), (X_test, y_test, present) = checked(train, "train"), checked(test, "test")
         if X.shape[1] != X_test.shape[1]:
             raise InputError(f"test has {X_test.shape[1]} columns; expected {X.shape[1]}, as train has")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +13,19 @@ if TYPE_CHECKING:
     from closerlook.tasks.task import Task
 
 HUB = "hf:"
+
+log = logging.getLogger("closerlook.tasks")
+
+
+@contextmanager
+def without_notes() -> Iterator[None]:
+    """Log no notes about tasks inside the block; for tasks that are read again, whose notes were logged before."""
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
 
 
 def load_task(task: str, data: str | Path | None = None, **options: Any) -> Task:
@@ -31,6 +47,10 @@ def load_task(task: str, data: str | Path | None = None, **options: Any) -> Task
     if task in CATALOGUE:
         if given:
             raise InputError(f"{', '.join(given)} given with task {task}, whose options are fixed; give a file instead")
+        if os.path.exists(task):
+            log.warning(
+                "task %s is the predefined task; for the file or folder of that name here, write ./%s", task, task
+            )
         return load_catalogue_task(task, data)
     if task.startswith(HUB):
         return _load_hub(task, given)

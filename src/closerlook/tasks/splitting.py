@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from dataclasses import replace
 
@@ -16,8 +15,6 @@ TEST_SHARE = 0.2
 """The share of the examples that a test split gets."""
 
 SEED = 0
-
-log = logging.getLogger("closerlook")
 
 
 def with_test_split(task: Task, share: float = TEST_SHARE, seed: int = SEED) -> Task:
@@ -49,7 +46,6 @@ def with_test_split(task: Task, share: float = TEST_SHARE, seed: int = SEED) -> 
         f"task {task.name} has no test split: {len(parts['test'])} of its {len(train)} examples in train are its test "
         f"split (test share {share:g}, stratified by label, equal texts together, seed {seed})"
     )
-    log.warning(note)
     others = [split for split in task.splits if split.name not in {"train", "dev"}]
     middle = [split for split in task.splits if split.name == "dev"]
     splits = (parts["train"], *middle, parts["test"], *others)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "Format", "Options", "assemble", "read_files", "read_task"]
 
-log = logging.getLogger("closerlook")
+log = logging.getLogger("closerlook.tasks")
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,16 @@ def read_task(
         task = _read_path(Path(source), name, format, options)
     else:
         task = _read_table(source, name or "table", options)
-    return task if test_share is None else with_test_split(task, _share(test_share))
+    return add_test_split(task, test_share)
+
+
+def add_test_split(task: Task, test_share: float | str | None) -> Task:
+    """The task with a test split, if a share is given and it has none; the log says so."""
+    if test_share is None or "test" in {split.name for split in task.splits}:
+        return task
+    task = with_test_split(task, _share(test_share))
+    log.warning("%s", task.notes[-1])
+    return task
 
 
 def _share(given: float | str) -> float:

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from closerlook.errors import InputError, WorkError
-from closerlook.tasks.readers import assemble
+from closerlook.tasks.readers import add_test_split, assemble
 from closerlook.tasks.readers.records import Record, annotate, find_layout
 from closerlook.tasks.readers.source import Options, Reading
-from closerlook.tasks.splitting import with_test_split
 from closerlook.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def load_hub_task(
     if not readings:
         raise InputError(f"dataset {name!r}: no labelled example found; name the columns with label=, text= or words=")
     task = assemble(Path(name).name, readings, options)
-    return task if test_share is None else with_test_split(task, float(test_share))
+    return add_test_split(task, test_share)
 
 
 def _load_dataset(name: str, config: str | None, revision: str | None) -> dict[str, Dataset]:

@@ -27,8 +27,8 @@ from closerlook.errors import InputError
 from closerlook.tasks.readers.source import SHOWN, Options, Reading, listed_lines, raise_problems, short_repr
 from closerlook.tasks.readers.spans import find_spans
 from closerlook.tasks.readers.values import MISSING, label_name, list_in_field, split_labels
-from closerlook.tasks.task import SPLIT_NAMES, Annotated, Target, Text, Unit, check_annotated, split_name
-from closerlook.texts import TextPair, joined
+from closerlook.tasks.task import SPLIT_NAMES, Annotated, Target, Unit, check_annotated, split_name
+from closerlook.texts import Text, TextPair, joined
 
 WORDS = ("words", "tokens")
 TEXT = ("text", "sentence", "question")

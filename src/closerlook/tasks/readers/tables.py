@@ -63,7 +63,7 @@ def read_parquet(path: Path, split: str, options: Options) -> Reading:
 
 def read_frame(where: str, table: pd.DataFrame | Iterable[Mapping[str, Any]], split: str, options: Options) -> Reading:
     """The records of a DataFrame, or of a sequence of dicts: the unit, and the annotated texts of each split."""
-    items = table.to_dict("records") if hasattr(table, "columns") else table
+    items: Iterable[Any] = table.to_dict("records") if hasattr(table, "to_dict") else table
     return read_items(where, items, split, options, number_name="row")
 
 
