@@ -104,7 +104,8 @@ def extract(
 
     The spaces are in the order of the given tasks; for each task, they are sorted by split (train, dev, test, others by
     name), then by layer. They are also found by name: `spaces["test"]` or `spaces.test` if there is one layer,
-    `spaces["test", 2]` for one of several. If the call is interrupted, the next call with the same arguments continues where it stopped.
+    `spaces["test", 2]` for one of several. If the call is interrupted, the next call with the same arguments continues
+    where it stopped.
 
     encoder: a name (see `closerlook.Encoder`) or a loaded encoder.
     task: a name, a path or a Task, or several of them; each distinct text goes through the encoder only once.

@@ -243,6 +243,13 @@ def _rest(values: dict[str, Any], wrong: set[Any]) -> Plan | None:
         return None
 
 
+EXPECTED = {
+    ("device",): "auto, cpu, mps, cuda or cuda:N",
+    ("encoders",): "a path, a hub id, or {name: mine, path: out/checkpoint-500}",
+}
+"""For entries whose type says too little: what is expected."""
+
+
 def _problems(error: Any) -> list[str]:
     """The messages of one pydantic error; several if `Plan._check` found several problems."""
     where = ".".join(str(part) for part in error["loc"])
@@ -252,16 +259,12 @@ def _problems(error: Any) -> list[str]:
     if error["type"] == "extra_forbidden":
         near = get_close_matches(str(error["loc"][-1]), _entries(error["loc"][:-1]), n=1)
         return [f"{where} is unknown" + (f"; did you mean {near[0]}?" if near else "")]
-    if error["loc"][:1] == ("encoders",) and isinstance(error["input"], dict):
-        return [
-            f"{where}: expected a path, a hub id, or {{name: mine, path: out/checkpoint-500}} (got {error['input']!r})"
-        ]
-    if where == "device":
-        return [f"device: expected auto, cpu, mps, cuda or cuda:N (got {error['input']!r})"]
     if error["type"] == "missing":
         return [f"{where} is missing"]
     if error["type"] == "too_short":
         return [f"{where} is empty; expected one or more{' (--encoder)' if where == 'encoders' else ''}"]
+    if error["loc"][:1] in EXPECTED:
+        return [f"{where}: expected {EXPECTED[error['loc'][:1]]} (got {error['input']!r})"]
     message = str(error["msg"]).replace("Input should be", "expected")
     return [f"{where}: {message[:1].lower()}{message[1:]} (got {error['input']!r})"]
 

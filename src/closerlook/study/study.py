@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from closerlook.representations.atomic import check_writable
 from closerlook.study.cells import ResolvedPlan
 from closerlook.study.engines import choose_engine, open_engine
 from closerlook.study.files import is_finished, read_result
@@ -48,6 +49,7 @@ def run_study(
     scheduler. watch: called with the state of the study after every change.
     """
     choose_engine(engine, workers, scheduler)
+    check_writable(Path(out))
     resolved = resolve_study(plan, out, store)
     return execute_study(resolved, out, engine=engine, workers=workers, scheduler=scheduler, watch=watch)
 

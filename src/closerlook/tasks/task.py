@@ -230,7 +230,7 @@ def check_annotated(unit: Unit, text: Text, targets: Sequence[Target], known: se
 def _check_text(text: Text, unit: Unit) -> None:
     if isinstance(text, str | TextPair) and unit != "sentence":
         raise InputError(f"the text of a {unit} task is a plain string; expected a list of words")
-    parts = (text.first, text.second) if isinstance(text, TextPair) else words_of(text)
+    parts = (text.first, text.second) if isinstance(text, TextPair) else words_of(text) or (joined(text),)
     if not parts or not all(map(str.strip, parts)):
         raise InputError("empty word or text; expected at least one character")
     try:

@@ -28,7 +28,7 @@ from closerlook.tasks.readers.source import SHOWN, Options, Reading, listed_line
 from closerlook.tasks.readers.spans import find_spans
 from closerlook.tasks.readers.values import MISSING, label_name, list_in_field, split_labels
 from closerlook.tasks.task import SPLIT_NAMES, Annotated, Target, Unit, check_annotated, split_name
-from closerlook.texts import Text, TextPair, joined
+from closerlook.texts import RunningText, Text, TextPair, joined
 
 WORDS = ("words", "tokens")
 TEXT = ("text", "sentence", "question")
@@ -96,8 +96,9 @@ class Found:
             notes.append(f"{where}: splits are read under their usual names: {listed}")
         if self.empty:
             lines = listed_lines(self.empty, number_name)
-            notes.append(f"{where}: {len(self.empty)} empty texts are skipped ({lines})")
-        if self.unlabelled:
+            skipped = "1 empty text is" if len(self.empty) == 1 else f"{len(self.empty)} empty texts are"
+            notes.append(f"{where}: {skipped} skipped ({lines})")
+        if self.unlabelled and self.units <= {"sentence"}:
             lines = listed_lines(self.unlabelled, number_name)
             found = ", ".join(f"{spelling}: {count}" for spelling, count in self.spellings.items())
             words = [spelling for spelling in self.spellings if spelling.strip("_")]
@@ -149,6 +150,11 @@ def annotate(
     if not found.units:
         return None
     reading.unit = found.units.pop()
+    if reading.unit == "span":  # texts without spans
+        reading.splits = {
+            name: [(RunningText(text, ()) if isinstance(text, str) else text, targets) for text, targets in texts]
+            for name, texts in reading.splits.items()
+        }
     return reading
 
 
@@ -309,8 +315,6 @@ def _labelled_text(text: Text, value: object, layout: Layout, found: Found) -> t
         if not isinstance(text, str):
             raise InputError(f"{layout.label} has spans by characters; expected them in a column of plain text (text=)")
         return "span", find_spans(text, values, layout.key)
-    if isinstance(values, list) and not values and layout.label in SPANS:
-        return "span", (text, [])
     several = isinstance(values, list) or layout.has is not None
     label = _one_label(values, layout, found) if several else _plain_label(values, layout)
     return "sentence", (text, [] if label is None else [((), label)])
