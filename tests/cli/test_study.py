@@ -65,7 +65,9 @@ def test_a_csv_file_replaces_the_tasks_of_a_preset_with_a_note_on_standard_error
     for name in (None, "closerlook"):  # handlers of pytest and of earlier commands
         monkeypatch.setattr(logging.getLogger(name), "handlers", [])
     file = tmp_path / "reviews.csv"
-    rows = [f"{split},film {n},{stars}" for split in ("train", "test") for n in range(4) for stars in (1, 5)]
+    rows = [
+        f"{split},{split} film {n} {stars},{stars}" for split in ("train", "test") for n in range(4) for stars in (1, 5)
+    ]
     file.write_text("\n".join(["split,review,stars", *rows]))
     task = f"{file}?text=review&label=stars"
     out, err = run(capsys, "study", "--task", task, "--out", tmp_path / "out", "--dry-run", "--json")

@@ -416,9 +416,9 @@ def test_public_extract_is_this_one() -> None:
 def test_splits_come_as_train_dev_test_others_whatever_the_file_and_the_request_say(splits: str | list[str]) -> None:
     texts: list[Annotated] = [(("light", "rain"), [((1,), "A")])]
     shuffled = Task.build("t", "token", dict.fromkeys(("extra", "test", "valid", "train"), texts))
-    assert [split.name for split in choose_splits(shuffled, splits)] == ["train", "valid", "test", "extra"]
+    assert [split.name for split in choose_splits(shuffled, splits)] == ["train", "dev", "test", "extra"]
     spaces = extract(EMBEDDED, shuffled, splits=splits, layers=0)
-    assert [space.provenance.split for space in spaces] == ["train", "valid", "test", "extra"]
+    assert [space.provenance.split for space in spaces] == ["train", "dev", "test", "extra"]
 
 
 def test_paths_may_be_given_as_paths(tmp_path: Path) -> None:

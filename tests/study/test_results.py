@@ -181,7 +181,7 @@ def test_the_manifest_says_what_was_run_on_what_and_with_what(done: CompletedStu
     assert told["plan"]["tasks"][0] == words
     assert told["encoders"]["bert-tiny"]["layers"] == 2
     assert len(told["encoders"]["bert-tiny"]["weights"]) == 32
-    assert set(told["tasks"][words]) == {"hash", "unit", "labels", "examples"}
+    assert set(told["tasks"][words]) == {"hash", "unit", "labels", "examples", "notes"}
     assert told["tasks"][words]["examples"].keys() == {"train", "test"}
     assert told["settings"][f"bert-tiny on {words}"]["learning_rate"] == 1e-3
     assert {"host", "cores", "memory_bytes", "python", "processor"} <= told["hardware"].keys()

@@ -9,6 +9,7 @@ import pytest
 from closerlook.errors import InputError
 from closerlook.tasks.readers import read_task
 from closerlook.tasks.task import Task
+from closerlook.texts import RunningText, words_of
 
 DATA = Path(os.environ.get("CLOSERLOOK_DATA") or Path(__file__).parents[2].parent / "shared" / "data")
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="no corpora: name their folder with CLOSERLOOK_DATA")
@@ -39,7 +40,7 @@ def examples(task: Task, split: str = "train") -> list[tuple[Any, ...]]:
     """(words at the example's positions, label) of each example."""
     part = task.split(split)
     return [
-        (*(part.texts[text][i] for i in where), task.labels[y])
+        (*(words_of(part.texts[text])[i] for i in where), task.labels[y])
         for text, where, y in zip(part.sentence, part.positions, part.y, strict=True)
     ]
 
@@ -47,7 +48,10 @@ def examples(task: Task, split: str = "train") -> list[tuple[Any, ...]]:
 def test_upos_is_the_default_and_leaves_empty_nodes_and_multiword_rows_out(tmp_path: Path) -> None:
     task = read(tmp_path, f"{SENTENCE}\n{OTHER}\n")
     assert (task.name, task.unit) == ("a", "token")
-    assert task.split("train").texts == (("She", "wo", "n't", "go", "he", "will"), ("Go", "_"))
+    assert [words_of(text) for text in task.split("train").texts] == [
+        ("She", "wo", "n't", "go", "he", "will"),
+        ("Go", "_"),
+    ]
     expected = [("She", "PRON"), ("wo", "AUX"), ("n't", "PART"), ("go", "VERB"), ("he", "PRON"), ("will", "AUX")]
     assert examples(task) == [*expected, ("Go", "VERB")]
 
@@ -207,3 +211,48 @@ def test_conllulex_and_json_lines_of_streusle_agree(label: str, split: str, coun
     task = read_task(folder / f"{split}.conllulex", label=label)
     assert task == read_task(folder / f"{split}.jsonl", label=label)
     assert len(task.split(split)) == count
+
+
+def words(*rows: str) -> str:
+    """CoNLL-U of words; `du=2-3` is a multiword token, and `!` at the end means that no space follows."""
+    lines, number = [], 0
+    for row in rows:
+        form, _, range_ = row.removesuffix("!").partition("=")
+        number += not range_
+        misc = "SpaceAfter=No" if row.endswith("!") else "_"
+        lines.append("\t".join([range_ or str(number), form, "_", "X", *"____", "_", misc]))
+    return "\n".join(lines) + "\n"
+
+
+def test_words_are_joined_as_they_are_written(tmp_path: Path) -> None:
+    (text,) = read(tmp_path, words("我!", "喜欢!", "茶!", "。")).split("train").texts
+    assert text == RunningText("我喜欢茶。", ((0, 1), (1, 3), (3, 4), (4, 5)))
+    (text,) = read(tmp_path, words("Yes!", ",", "won't=3-4!", "wo", "n't", "?")).split("train").texts
+    assert text == RunningText("Yes, won't?", ((0, 3), (3, 4), (5, 7), (7, 10), (10, 11)))
+
+
+def test_words_of_a_multiword_token_share_its_characters(tmp_path: Path) -> None:
+    (text,) = read(tmp_path, words("don't=1-2", "do", "n't", "go!", ".")).split("train").texts
+    assert text == RunningText("don't go.", ((0, 2), (2, 5), (6, 8), (8, 9)))
+    (text,) = read(tmp_path, words("du=1-2", "de", "le", "vin")).split("train").texts
+    assert text == RunningText("du vin", ((0, 1), (1, 2), (3, 6)), ("de", "le", "vin"))
+    (text,) = read(tmp_path, words("à=1-2", "à", "le")).split("train").texts
+    assert text == RunningText("à", ((0, 1), (0, 1)), ("à", "le"))
+
+
+def test_words_with_a_space_after_each_are_only_words(tmp_path: Path) -> None:
+    assert read(tmp_path, words("It", "rains!")).split("train").texts == (("It", "rains"),)
+
+
+def test_join_spaces_puts_a_space_between_all_words(tmp_path: Path) -> None:
+    text = words("It!", "'s", "du=3-4", "de", "le")
+    assert read(tmp_path, text, join="spaces").split("train").texts == (("It", "'s", "de", "le"),)
+    with pytest.raises(InputError, match="join 'x' is unknown; expected written or spaces"):
+        read(tmp_path, text, join="x")
+
+
+def test_how_words_are_joined_is_part_of_the_content(tmp_path: Path) -> None:
+    text = words("It!", "'s", "so")
+    written, spaced = read(tmp_path, text), read(tmp_path, text, join="spaces")
+    assert written.content_hash != spaced.content_hash
+    assert written == read(tmp_path, text, join="written")

@@ -19,6 +19,8 @@ LABELS = {
     "conll": [None, "0", "-2", "9", "x"],
     "trec": ["fine", "coarse"],
     "jsonl": [None, "label", "role", "targets"],
+    "json": [None, "label", "role", "targets"],
+    "parquet": [None],
     "csv": [None, "label", "tags"],
     "tsv": [None, "label", "tags"],
 }
@@ -30,7 +32,10 @@ SCALAR = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.sampled_from([2**31, 2**63, 10**40]), st.text(max_size=3)
 )
 KEY = st.sampled_from(
-    ["words", "tokens", "text", "targets", "label", "role", "token", "start", "stop", "head", "dependent"]
+    [
+        *("words", "tokens", "text", "text_a", "text_b", "targets", "spans", "label", "role", "token", "start", "stop"),
+        *("end", "head", "dependent", "data", "annotations", "result", "value", "choices"),
+    ]
 )
 VALUE = st.recursive(SCALAR, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEY, inner, max_size=3))
 
@@ -74,6 +79,8 @@ NEARLY_VALID: dict[str, st.SearchStrategy[str]] = {
     ),
     "trec": st.lists(st.sampled_from(["A:b c", "A: b", ":", "A:b", "", " "]) | JUNK, max_size=4).map("\n".join),
     "jsonl": st.lists(st.dictionaries(KEY, VALUE, max_size=4).map(json.dumps) | JUNK, max_size=4).map("\n".join),
+    "json": st.lists(st.dictionaries(KEY, VALUE, max_size=4), max_size=4).map(json.dumps),
+    "parquet": JUNK,
     "csv": tables(","),
     "tsv": tables("\t"),
 }

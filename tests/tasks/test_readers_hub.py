@@ -40,7 +40,7 @@ RAIN = {"tokens": [["light", "rain"], ["so"]], "tags": [[0, 1], [-100]], "id": [
 def test_token_classification_uses_the_names_of_labels(tmp_path: Path) -> None:
     task = load_hub_task(saved(tmp_path, TAGGED, train=RAIN, validation=RAIN))
     assert (task.name, task.unit, task.labels) == ("weather", "token", ("ADJ", "NOUN"))
-    assert [split.name for split in task.splits] == ["train", "validation"]
+    assert [split.name for split in task.splits] == ["train", "dev"]
     assert task.split("train").texts == (("light", "rain"), ("so",))
     assert task.split("train").positions.tolist() == [[0], [1]]
 
@@ -82,7 +82,7 @@ def test_a_folder_of_data_files_is_read(tmp_path: Path) -> None:
     task = load_hub_task(str(tmp_path))
     assert {split.name: split.texts for split in task.splits} == {
         "train": ("It trains",),
-        "validation": ("It validations",),
+        "dev": ("It validations",),
     }
 
 
@@ -123,7 +123,8 @@ def test_data_that_cannot_be_loaded_is_refused(tmp_path: Path) -> None:
 def test_columns_that_are_not_there_are_refused(tmp_path: Path) -> None:
     name = saved(tmp_path, train={"a": ["x"], "b": ["y"]})
     assert refusal(name) == (
-        f"dataset '{name}', no label column (label or class or targets or tags or labels);"
+        f"dataset '{name}', no label column (label or class or targets or tags or labels or spans or"
+        " entities);"
         " the columns are 'a', 'b': name one with label="
     )
 
@@ -138,7 +139,9 @@ def test_a_label_beyond_the_names_is_refused(tmp_path: Path) -> None:
 
 def test_a_dataset_without_labels_is_refused(tmp_path: Path) -> None:
     name = saved(tmp_path, train={"text": ["a"], "label": [-100]})
-    assert refusal(name) == f"dataset '{name}': examples of 0 units found; expected examples of one unit"
+    assert refusal(name) == (
+        f"dataset '{name}': no labelled example found; name the columns with label=, text= or words="
+    )
 
 
 def test_without_the_library_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,7 @@ def test_targets_say_their_unit(tmp_path: Path, targets: list[Any], unit: str, e
     assert task.split("train").texts == (tuple(WORDS), ("so",))
 
 
-@pytest.mark.parametrize(("value", "label"), [("yes", "yes"), (3, "3"), (-1, "-1"), (False, "false"), (1.5, "1.5")])
+@pytest.mark.parametrize(("value", "label"), [("yes", "yes"), (3, "3"), (-1, "-1"), (False, "false"), ("1.5a", "1.5a")])
 def test_labels_may_be_strings_numbers_or_booleans(tmp_path: Path, value: object, label: str) -> None:
     task = jsonl(tmp_path, {"text": "It rains", "label": value}, {"text": "Does it", "label": None})
     assert (task.unit, examples(task)) == ("sentence", [(0, label)])
@@ -140,7 +140,7 @@ def test_a_column_split_divides_a_file_whose_name_says_nothing(tmp_path: Path) -
 
 def test_texts_without_a_label_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert len(table(tmp_path, "text,label\na,X\nb,\nc,Y\nd,_\n").split("train")) == 2
-    assert caplog.messages == [f"{tmp_path / 'a.csv'}: 2 of 4 texts have no label and are excluded"]
+    assert caplog.messages == [f"{tmp_path / 'a.csv'}: 2 of 4 texts have no label and are excluded (lines 3, 5)"]
     caplog.clear()
     table(tmp_path, "words,tags\na b,X _\n")
     assert not caplog.messages
@@ -170,7 +170,7 @@ def test_texts_without_a_label_are_counted(tmp_path: Path, caplog: pytest.LogCap
             {},
             r"line 1: no text column \(text or .*\); the columns are 'a', 'label': name one with .*",
         ),
-        ([{"text": "a", "tags": ["x"]}], {}, r"line 1: no text column \(words or tokens\); .* with words="),
+        ([{"a": "a", "tags": ["x"]}], {}, r"line 1: no text column \(words or tokens\); .* with words="),
         (
             [{"words": ["a"], "tags": ["x"]}],
             {"words": "w"},
@@ -207,9 +207,9 @@ def test_texts_without_a_label_are_counted(tmp_path: Path, caplog: pytest.LogCap
             "line 2: no column 'label'; the columns are 'text': all records must have the same columns",
         ),
         (
-            [{"text": "a", "label": ["x"]}],
+            [{"text": "a", "label": ["x", "y"]}],
             {"unit": "sentence"},
-            r"line 1: invalid label \['x'\]; expected a string, .*",
+            r"line 1: 2 labels \['x', 'y'\] of one text; expected one: make a task for each label, with has=x .*",
         ),
         ([{"text": 7, "label": "x"}], {}, "line 1: invalid text 7; expected a string"),
         ([{"words": "a b", "tags": ["x"]}], {}, "line 1: invalid words 'a b'; expected a list of words"),

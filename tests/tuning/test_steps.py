@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from closerlook.encoders.source import EMBEDDED
-from closerlook.tasks.task import DEV_SPLITS, Task
+from closerlook.tasks.task import SPLIT_NAMES, Task
 from closerlook.tuning import TuningSettings, tune
 from closerlook.tuning.steps import choose_texts, count_steps, planned_steps
 from tests.tuning.tasks import small
@@ -57,10 +57,10 @@ def test_early_stopping_holds_out_a_tenth_of_train_drawn_by_the_seed() -> None:
     assert list(choose_texts(small(), settings.change(seed=1)).stopping) != list(texts.stopping)
 
 
-@pytest.mark.parametrize("name", DEV_SPLITS)
+@pytest.mark.parametrize("name", [name for name, split in SPLIT_NAMES.items() if split == "dev"])
 def test_early_stopping_uses_the_dev_split_if_there_is_one(name: str) -> None:
     annotated = [((f"word{i}", "here"), [((0,), "AB"[i % 2])]) for i in range(4)]
     task = Task.build("t", "token", {"train": annotated, name: annotated[:2]})
     texts = choose_texts(task, TuningSettings(early_stopping=1))
     assert texts.stopping_split is not None
-    assert (len(texts.train), texts.stopping_split.name, list(texts.stopping)) == (4, name, [0, 1])
+    assert (len(texts.train), texts.stopping_split.name, list(texts.stopping)) == (4, "dev", [0, 1])

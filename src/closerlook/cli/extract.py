@@ -15,6 +15,7 @@ from closerlook.cli.options import (
     Data,
     EncoderName,
     StoreFolder,
+    TestShare,
     TrustRemoteCode,
     Window,
     split_names,
@@ -86,6 +87,35 @@ def extract(
     split_column: Annotated[
         str | None, Option(help="Name of the column that says to which split an example belongs.", rich_help_panel=OWN)
     ] = None,
+    text_b: Annotated[
+        str | None, Option(help="Name of the column with the second text of a pair.", rich_help_panel=OWN)
+    ] = None,
+    bins: Annotated[
+        str | None,
+        Option(
+            help="For labels that are scores: number of bins, boundaries such as 1.5,3, or each (no bins).",
+            rich_help_panel=OWN,
+        ),
+    ] = None,
+    has: Annotated[
+        str | None,
+        Option(help="If texts have several labels: the task is whether a text has this one.", rich_help_panel=OWN),
+    ] = None,
+    keep: Annotated[
+        str | None,
+        Option(help="Labels of CSV and TSV that look like missing values but are not: None,NA.", rich_help_panel=OWN),
+    ] = None,
+    encoding: Annotated[
+        str | None, Option(help="Encoding of a CSV, TSV or conll file. (default: detected)", rich_help_panel=OWN)
+    ] = None,
+    join: Annotated[
+        str | None,
+        Option(
+            help="How words of CoNLL-U are joined: written (as in the text) or spaces. (default: written)",
+            rich_help_panel=OWN,
+        ),
+    ] = None,
+    test_share: TestShare = None,
     empty_nodes: Annotated[
         bool, Option("--empty-nodes", help="Treat empty nodes of CoNLL-U as words.", rich_help_panel=OWN)
     ] = False,
@@ -104,6 +134,7 @@ def extract(
 ) -> None:
     """Extract the vectors of every layer for one or more tasks; cached vectors are not computed again."""
     from closerlook.cli.console import note, print_json, print_table, progress, show_notes
+    from closerlook.representations.atomic import check_writable
     from closerlook.representations.extract import extract as run
     from closerlook.tasks import load_task
 
@@ -111,8 +142,8 @@ def extract(
         raise InputError("no task given; pass --task NAME (see `closerlook tasks`) or --task FILE")
     if out_format not in SUFFIXES:
         raise InputError(f"out format {out_format!r} is unknown; expected {', '.join(SUFFIXES)}")
-    if out is not None and out.exists() and not out.is_dir():
-        raise InputError(f"--out {out} is a file; expected a folder, existing or new")
+    if out is not None:
+        check_writable(out, "--out")
     show_notes()
     start = time.perf_counter()
     reading = {
@@ -124,6 +155,13 @@ def extract(
         "format": input_format,
         "split_column": split_column,
         "empty_nodes": empty_nodes,
+        "text_b": text_b,
+        "bins": bins,
+        "has": has,
+        "keep": keep,
+        "encoding": encoding,
+        "join": join,
+        "test_share": test_share,
     }
     tasks = [load_task(source, data, **reading) for source in dict.fromkeys(task)]
     _refuse_equal_names(tasks)

@@ -27,6 +27,13 @@ Data = Annotated[
         show_envvar=True,
     ),
 ]
+TestShare = Annotated[
+    float | None,
+    Option(
+        help="Share of the examples in train that becomes the test split of a task that has none. (default: 0.2 in "
+        "studies, otherwise no test split is made)",
+    ),
+]
 StoreFolder = Annotated[
     Path | None, Option(help="Folder in which the vectors are cached. (default: user cache)", envvar="CLOSERLOOK_STORE")
 ]

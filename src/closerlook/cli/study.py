@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from closerlook.cli.options import Data, Resume
+from closerlook.cli.options import Data, Resume, TestShare
 from closerlook.errors import InputError, WorkError
-from closerlook.texts import show_text
+from closerlook.escaping import show_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,6 +45,7 @@ def study(
         list[str] | None, Option("--task", "-t", help="Use this task instead of those in the plan; may be repeated.")
     ] = None,
     data: Data = None,
+    test_share: TestShare = None,
     store: Annotated[Path | None, Option(help="Folder in which the vectors are cached. (default: OUT/store)")] = None,
     device: Annotated[str | None, Option(help="Device: auto (CUDA, else MPS, else CPU), cuda, mps, cpu.")] = None,
     engine: Annotated[
@@ -93,13 +94,22 @@ def study(
     To continue an interrupted study, run the same command again: finished units of work (cells) are not repeated.
     """
     from closerlook.cli.console import note, print_json
+    from closerlook.representations.atomic import check_writable
     from closerlook.study.engines import choose_engine
     from closerlook.study.results import study_in
     from closerlook.study.study import execute_study, resolve_study
 
     cluster = _cluster(scheduler, {"tls_ca": tls_ca, "tls_cert": tls_cert, "tls_key": tls_key}, worker_timeout)
     choose_engine(engine, workers, cluster)
-    changes = {"encoders": encoder, "tasks": task, "data": None if data is None else str(data), "device": device}
+    if not dry_run:
+        check_writable(out, "--out")
+    changes = {
+        "encoders": encoder,
+        "tasks": task,
+        "data": None if data is None else str(data),
+        "test_share": test_share,
+        "device": device,
+    }
     resolved = resolve_study(plan, out, store, **changes)
     if dry_run:
         _forecast(resolved, out, as_json=as_json)

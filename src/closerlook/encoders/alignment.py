@@ -1,12 +1,14 @@
 """Align words with subwords, and pool the hidden states of subwords; used for extraction and for fine-tuning.
 
-The words of a text are joined by single spaces and tokenized as running text, as in pretraining; each word gets the
-subwords whose characters overlap its own. This rule works for word-piece, byte-level and SentencePiece tokenizers.
-Tokenizing word by word would drop the leading space that byte-level tokenizers need. Pooling is differentiable.
+The words of a text are joined by single spaces, or as they are written if the text says so, and tokenized as running
+text, as in pretraining; each word gets the subwords whose characters overlap its own. This rule works for word-piece,
+byte-level and SentencePiece tokenizers. Tokenizing word by word would drop the leading space that byte-level tokenizers
+need. The two texts of a pair are encoded as the tokenizer encodes pairs. Pooling is differentiable.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -17,13 +19,24 @@ import torch
 from numpy.typing import NDArray
 from torch.nn.functional import embedding_bag
 
+from closerlook.texts import RunningText, Text, TextPair, as_running, replace_word
+
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
     from transformers import PreTrainedTokenizerFast
 
 Pool = Literal["mean", "first", "last", "cls"]
-Text = str | tuple[str, ...]
 Ints = NDArray[np.int64]
+
+log = logging.getLogger("closerlook")
+
+
+class PairWindow(list[int]):
+    """The token ids of a pair of texts as one model input, and the type (segment) of each token."""
+
+    def __init__(self, ids: Sequence[int], types: Sequence[int]) -> None:
+        super().__init__(ids)
+        self.types = list(types)
 
 
 @dataclass(frozen=True)
@@ -73,34 +86,38 @@ def align(tokenizer: PreTrainedTokenizerFast, texts: Sequence[Text], window: int
     gives no subword (control characters, for example) is replaced by the unknown token. If the tokenizer has none, the
     word's range of subwords stays empty.
     """
-    words = [(text,) if isinstance(text, str) else text for text in texts]
-    alignment = _align(tokenizer, words, window)
+    running = [as_running(text) for text in texts]
+    seconds = [text.second if isinstance(text, TextPair) else None for text in texts]
+    alignment = _align(tokenizer, running, seconds, window)
     empty = np.flatnonzero(alignment.word_first >= alignment.word_stop)
     if len(empty) == 0 or tokenizer.unk_token is None:
         return alignment
     text_of_word = np.searchsorted(alignment.text_words, empty, side="right") - 1
     for word, text in zip(empty, text_of_word, strict=True):
-        i = word - alignment.text_words[text]
-        words[text] = (*words[text][:i], tokenizer.unk_token, *words[text][i + 1 :])
-    return _align(tokenizer, words, window)
+        running[text] = replace_word(running[text], word - alignment.text_words[text], tokenizer.unk_token)
+        seconds[text] = None
+    return _align(tokenizer, running, seconds, window)
 
 
-def _align(tokenizer: PreTrainedTokenizerFast, words: Sequence[tuple[str, ...]], window: int) -> Alignment:
+def _align(
+    tokenizer: PreTrainedTokenizerFast, texts: Sequence[RunningText], seconds: Sequence[str | None], window: int
+) -> Alignment:
+    """The alignment of running texts. seconds: the second text of each pair, with which the running text ends."""
     capacity = window - tokenizer.num_special_tokens_to_add()
     step = capacity - capacity // 4
-    parts, window_text = _encode(tokenizer.backend_tokenizer, words, capacity, step)
-    windows = [part.ids for part in parts]
+    parts, window_text = _encode(tokenizer, texts, seconds, window)
+    windows = [part.ids if part.types is None else PairWindow(part.ids, part.types) for part in parts]
     row, column = _rows_and_columns(windows)
     special = np.fromiter(chain.from_iterable(part.special for part in parts), dtype=bool)
     own = np.flatnonzero(~special)
-    if len(windows) > len(words):
+    if len(windows) > len(texts):
         own = own[_most_context(row[own], window_text, step)]
 
-    first_character = np.cumsum([0, *(sum(map(len, text)) + len(text) for text in words)])
+    first_character = np.cumsum([0, *(len(text.text) + 1 for text in texts)])
     characters = chain.from_iterable(chain.from_iterable(part.offsets for part in parts))
     offsets = np.fromiter(characters, dtype=np.int64).reshape(-1, 2)[own]
     offsets += first_character[window_text[row[own]], None]
-    char_start, char_stop, text_words = _word_characters(words)
+    char_start, char_stop, text_words = _word_characters(texts, first_character)
     subword_first = np.searchsorted(offsets[:, 1], char_start, side="right")
     subword_stop = np.searchsorted(offsets[:, 0], char_stop, side="left")
     ids = np.fromiter(chain.from_iterable(windows), dtype=np.int64)
@@ -110,7 +127,7 @@ def _align(tokenizer: PreTrainedTokenizerFast, words: Sequence[tuple[str, ...]],
         cls=_cls_columns(special & (ids == tokenizer.cls_token_id), row, column, len(windows)),
         token_window=row[own],
         token_column=column[own],
-        text_tokens=np.searchsorted(window_text[row[own]], np.arange(len(words) + 1)),
+        text_tokens=np.searchsorted(window_text[row[own]], np.arange(len(texts) + 1)),
         text_words=text_words,
         word_first=_skip_space_mark(tokenizer.backend_tokenizer, ids[own], subword_first, subword_stop),
         word_stop=subword_stop,
@@ -118,24 +135,47 @@ def _align(tokenizer: PreTrainedTokenizerFast, words: Sequence[tuple[str, ...]],
 
 
 class _Window(NamedTuple):
-    """One model input: the token ids, which of them are special, and the range of characters of each in the text."""
+    """One model input: the token ids, which of them are special, and the range of characters of each in the text.
+
+    types: the type of each token, for a pair of texts only.
+    """
 
     ids: list[int]
     special: list[int]
     offsets: list[tuple[int, int]]
+    types: list[int] | None = None
 
 
 def _encode(
-    backend: Tokenizer, words: Sequence[tuple[str, ...]], capacity: int, step: int
+    tokenizer: PreTrainedTokenizerFast, texts: Sequence[RunningText], seconds: Sequence[str | None], window: int
 ) -> tuple[list[_Window], Ints]:
     """The windows of all texts, and for each window the number of its text."""
     # Long texts are split by `_split_windows`, not by `tokenizers`, because some of its releases return only the second
     # window of a truncated text.
+    backend = tokenizer.backend_tokenizer
     backend.no_truncation()
     backend.no_padding()
-    encodings = backend.encode_batch([" ".join(text) for text in words])
-    windows = [_split_windows(encoding, capacity, step) for encoding in encodings]
-    return list(chain.from_iterable(windows)), np.repeat(np.arange(len(words)), [len(part) for part in windows])
+    starts = [0 if end is None else len(text.text) - len(end) for text, end in zip(texts, seconds, strict=True)]
+    encodings = backend.encode_batch(
+        [
+            text.text if end is None else (text.text[: start - 1], end)
+            for text, start, end in zip(texts, starts, seconds, strict=True)
+        ]
+    )
+    capacity = window - tokenizer.num_special_tokens_to_add()
+    step = capacity - capacity // 4
+    pair_capacity = window - tokenizer.num_special_tokens_to_add(pair=True)
+    windows = [
+        [_pair_window(encoding, pair_capacity, start)] if start else _split_windows(encoding, capacity, step)
+        for encoding, start in zip(encodings, starts, strict=True)
+    ]
+    shortened = sum(
+        start > 0 and len(parts[0].ids) < len(encoding.ids)
+        for encoding, parts, start in zip(encodings, windows, starts, strict=True)
+    )
+    if shortened:
+        log.warning("%d of %d pairs of texts are longer than %d tokens and were cut", shortened, len(texts), window)
+    return list(chain.from_iterable(windows)), np.repeat(np.arange(len(texts)), [len(part) for part in windows])
 
 
 def _split_windows(encoding: Encoding, capacity: int, step: int) -> list[_Window]:
@@ -148,10 +188,44 @@ def _split_windows(encoding: Encoding, capacity: int, step: int) -> list[_Window
     starts = range(first, first + own - capacity + step, step)
     return [
         _Window(
-            *([*part[:first], *part[start : min(start + capacity, first + own)], *part[first + own :]] for part in full)
+            *(
+                [*part[:first], *part[start : min(start + capacity, first + own)], *part[first + own :]]
+                for part in full[:3]
+            )
         )
         for start in starts
     ]
+
+
+def _pair_window(encoding: Encoding, capacity: int, second_start: int) -> _Window:
+    """The model input of a pair of texts; subwords of the longer text are cut from its end until the pair fits.
+
+    second_start: the first character of the second text, where the running text contains both.
+    """
+    members = encoding.sequence_ids
+    lengths = [members.count(0), members.count(1)]
+    excess = max(0, sum(lengths) - capacity)
+    longer = int(lengths[1] > lengths[0])
+    first_cut = min(excess, abs(lengths[0] - lengths[1]))
+    lengths[longer] -= first_cut
+    lengths = [lengths[0] - (excess - first_cut) // 2, lengths[1] - (excess - first_cut + 1) // 2]
+    seen = [0, 0]
+    kept = []
+    for column, member in enumerate(members):
+        if member is not None:
+            seen[member] += 1
+        if member is None or seen[member] <= lengths[member]:
+            kept.append(column)
+    offsets = [encoding.offsets[column] for column in kept]
+    return _Window(
+        [encoding.ids[column] for column in kept],
+        [encoding.special_tokens_mask[column] for column in kept],
+        [
+            (start + second_start, stop + second_start) if members[column] == 1 else (start, stop)
+            for column, (start, stop) in zip(kept, offsets, strict=True)
+        ],
+        [encoding.type_ids[column] for column in kept],
+    )
 
 
 def _rows_and_columns(windows: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
@@ -178,15 +252,18 @@ def _most_context(row: Ints, window_text: Ints, step: int) -> Ints:
     return keep
 
 
-def _word_characters(words: Sequence[tuple[str, ...]]) -> tuple[Ints, Ints, Ints]:
+def _word_characters(texts: Sequence[RunningText], first_character: Ints) -> tuple[Ints, Ints, Ints]:
     """The start and the (exclusive) end offset of each word, and the first word of each text.
 
-    Offsets are counted in characters, over all texts one after the other.
+    Offsets are counted in characters, over all texts one after the other. first_character: (texts + 1,) the offset of
+    each text.
     """
-    text_words = np.cumsum([0, *(len(text) for text in words)])
-    lengths = np.fromiter(map(len, chain.from_iterable(words)), dtype=np.int64, count=text_words[-1])
-    stop = np.cumsum(lengths + 1) - 1  # one space after each word, also after the last of a text
-    return stop - lengths, stop, text_words
+    counts = [len(text.spans) for text in texts]
+    text_words = np.cumsum([0, *counts])
+    spans = chain.from_iterable(chain.from_iterable(text.spans for text in texts))
+    offsets = np.fromiter(spans, dtype=np.int64, count=2 * text_words[-1]).reshape(-1, 2)
+    offsets += np.repeat(first_character[:-1], counts)[:, None]
+    return offsets[:, 0], offsets[:, 1], text_words
 
 
 def _skip_space_mark(backend: Tokenizer, ids: Ints, first: Ints, stop: Ints) -> Ints:

@@ -17,10 +17,11 @@ import xxhash
 from numpy.typing import NDArray
 from torch.nn.functional import pad
 
-from closerlook.encoders.alignment import Alignment, Ints, Pooling, Text, align, pool
+from closerlook.encoders.alignment import Alignment, Ints, PairWindow, Pooling, align, pool
 from closerlook.encoders.loading import choose_device, load_model, load_tokenizer, short_errors, window_limit
 from closerlook.encoders.source import EncoderInfo, Source, choose_dtype, resolve
 from closerlook.errors import InputError, WorkError
+from closerlook.texts import Text
 
 if TYPE_CHECKING:
     from peft import PeftModel
@@ -143,7 +144,18 @@ class Encoder:
         mask[:, 0] = True  # if all tokens are masked, the result is NaN
         _check_vocabulary(self.name, self.model, int(ids.max()))
         tokens, attention = torch.from_numpy(ids), torch.from_numpy(mask.astype(np.int64))
-        return _states(self.model, tokens.to(self.device), attention.to(self.device))
+        types = self._token_types(windows, mask.shape[1])
+        return _states(self.model, tokens.to(self.device), attention.to(self.device), types)
+
+    def _token_types(self, windows: Sequence[Sequence[int]], length: int) -> torch.Tensor | None:
+        """(windows, length) the type of each token; None without pairs of texts, or if the model uses no types."""
+        pairs = {row: window.types for row, window in enumerate(windows) if isinstance(window, PairWindow)}
+        if not pairs or "token_type_ids" not in self.tokenizer.model_input_names:
+            return None
+        types = torch.zeros((len(windows), length), dtype=torch.int64)
+        for row, values in pairs.items():
+            types[row, : len(values)] = torch.tensor(values)
+        return types.to(self.device)
 
     def pooled(
         self, alignment: Alignment, pooling: Pooling, layers: Sequence[int], batch_tokens: int | None = None
@@ -243,8 +255,11 @@ def weights_digest(model: torch.nn.Module) -> str:
     return digest.hexdigest()
 
 
-def _states(model: PreTrainedModel, ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    output = model(input_ids=ids, attention_mask=mask, output_hidden_states=True, return_dict=True)
+def _states(
+    model: PreTrainedModel, ids: torch.Tensor, mask: torch.Tensor, types: torch.Tensor | None = None
+) -> tuple[torch.Tensor, ...]:
+    more = {} if types is None else {"token_type_ids": types}
+    output = model(input_ids=ids, attention_mask=mask, output_hidden_states=True, return_dict=True, **more)
     return (*output.hidden_states[:-1], output.last_hidden_state)  # in some models, hidden_states lacks the final norm
 
 

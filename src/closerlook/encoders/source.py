@@ -16,7 +16,7 @@ from typing import Any
 import xxhash
 
 from closerlook.errors import InputError, WorkError
-from closerlook.texts import parse_json
+from closerlook.escaping import parse_json
 
 EMBEDDED = "bert-tiny"
 """The built-in encoder, which is also the default."""
@@ -354,5 +354,7 @@ def _size(shape: Sequence[int]) -> int:
 
 
 def _display_name(name: str, folder: Path) -> str:
-    """The encoder's name in tables: the last part of a folder's path, or the hub id."""
-    return folder.name if os.path.isdir(os.path.expanduser(name)) else name
+    """The encoder's name in tables: the hub id, or the last part of a folder's path; for `model`, the part before."""
+    if not os.path.isdir(os.path.expanduser(name)):
+        return name
+    return folder.parent.name if folder.name == "model" and folder.parent.name else folder.name

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import minimize_scalar
 
 from closerlook.geometry.frame import Floats, Integers
 from closerlook.geometry.shape import (
@@ -80,6 +79,8 @@ def _evidence(squares: Floats, along: Floats, rest: float, n: int) -> float:
     squared residual. For a given ratio of the precisions the best value of each is known, so the search is over one
     number. It starts with a grid, as there may be several peaks.
     """
+    from scipy.optimize import minimize_scalar
+
     squares = squares / squares.max()
 
     def twice(exponents: Floats) -> Floats:

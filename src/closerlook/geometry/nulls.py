@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import bdtr
 
 from closerlook.geometry.clusters import cluster
 from closerlook.geometry.distances import cluster_distances, label_distances
@@ -118,6 +117,8 @@ def cover_probability(n: int, d: int) -> float:
     >>> round(cover_probability(4, 2), 9), cover_probability(3, 2)
     (0.875, 1.0)
     """
+    from scipy.special import bdtr
+
     return float(bdtr(min(d, n - 1), n - 1, 0.5))
 
 

@@ -17,8 +17,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import false_discovery_control
-from scipy.stats import t as student
 
 from closerlook.errors import InputError
 from closerlook.geometry.clusters import Clustering
@@ -146,6 +144,8 @@ def interval(
     >>> round(low, 3), round(high, 3), interval(1.0, [2.0, 3.0, 3.0, 2.0], within=(0, np.inf))[0]
     (-1.25, 3.25, 0.0)
     """
+    from scipy.stats import t as student
+
     if not 0 < level < 1:
         raise InputError(f"level is {level}; expected a share between 0 and 1, as 0.95")
     (deviation,), (splits,) = _deviation(np.asarray(replicates, dtype=np.float64).reshape(-1, 1))
@@ -192,6 +192,8 @@ def change_p_values(before: ResampledDistances, after: ResampledDistances, chang
     least GAP times the distances. NaN if fewer than two splits have the label, or if all halves change by the same
     amount.
     """
+    from scipy.stats import t as student
+
     if before.labels != after.labels or before.values.shape != after.values.shape or before.seed != after.seed:
         raise InputError(
             f"before has {before.resamples} replicates of {len(before.labels)} labels (seed {before.seed}), after "
@@ -224,6 +226,8 @@ def adjust(p_values: ArrayLike, method: Method = "holm") -> Floats:
     if ((p < 0) | (p > 1)).any():
         raise InputError(f"p_values holds {p[(p < 0) | (p > 1)][0]:g}; expected probabilities, from 0 to 1")
     if method == "fdr":
+        from scipy.stats import false_discovery_control
+
         adjusted[known] = false_discovery_control(p) if len(p) else p
         return adjusted
     order = np.argsort(p)

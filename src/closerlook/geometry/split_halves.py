@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import rankdata
 
 from closerlook.errors import InputError
 from closerlook.geometry.clusters import cluster
@@ -180,6 +179,8 @@ def predictiveness(
 
 
 def _spearman(x: Floats, y: Floats) -> float:
+    from scipy.stats import rankdata
+
     return correlation(rankdata(x), rankdata(y))
 
 

@@ -303,6 +303,7 @@ class _Prepared:
 
     @classmethod
     def of(cls, train: Labelled, test: Labelled) -> _Prepared:
+
         (X, y, labels), (X_test, y_test, present) = checked(train, "train"), checked(test, "test")
         if X.shape[1] != X_test.shape[1]:
             raise InputError(f"test has {X_test.shape[1]} columns; expected {X.shape[1]}, as train has")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from loky import ProcessPoolExecutor
 
+from closerlook.escaping import show_name
 from closerlook.geometry.kernels import count_threads
 from closerlook.report.comparison import compare_page
 from closerlook.report.figures import Figure
@@ -23,7 +24,6 @@ from closerlook.study.findings import judge_results
 from closerlook.study.readings import Results, index_results
 from closerlook.study.results import MANIFEST, load_results, read_manifest
 from closerlook.study.spreadsheet import change_texts, write_csv
-from closerlook.texts import show_name
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,16 +1,20 @@
-"""Write a file so that it appears complete or not at all, also after a power failure."""
+"""Write a file so that it appears complete or not at all, also after a power failure.
+
+Also: check before any work that a folder can be written.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
 import secrets
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from closerlook.errors import WorkError
+from closerlook.errors import InputError, WorkError
 
 PART = ".part"
 """The suffix of a file that is being written; if one remains, its process was killed."""
@@ -81,3 +85,22 @@ def set_aside(path: Path) -> Path:
     except OSError as error:
         raise WorkError(f"{path} is damaged and cannot be renamed: {error.strerror or error}; move it away") from None
     return aside
+
+
+def check_writable(folder: Path, option: str = "out") -> None:
+    """Raise InputError if files cannot be written to a folder, existing or new; nothing remains of the trial.
+
+    option: the name of the option that names the folder, for the message.
+    """
+    folder = folder.expanduser().absolute()
+    nearest = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
+    if not nearest.is_dir():
+        where = "" if nearest == folder else f"{nearest} "
+        raise InputError(f"{option} {folder}: {where}is a file; expected a folder, existing or new")
+    try:
+        with tempfile.TemporaryDirectory(dir=nearest, prefix=".closerlook-"):
+            pass
+    except OSError as error:
+        raise InputError(
+            f"{option} {folder} cannot be written: {error.strerror or error}; choose another folder"
+        ) from None

@@ -11,8 +11,8 @@ from typing import Any
 import xxhash
 
 from closerlook.errors import DamagedFileError
+from closerlook.escaping import parse_json
 from closerlook.representations.atomic import atomic_write
-from closerlook.texts import parse_json
 
 CHECKSUM = "checksum"
 UNWRITTEN = "0" * 32

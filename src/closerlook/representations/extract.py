@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from closerlook.encoders.source import EMBEDDED, LARGE, EncoderInfo, Source, choose_dtype, resolve
 from closerlook.errors import InputError, WorkError
 from closerlook.representations.space import Provenance, Space
+from closerlook.representations.spaces import Spaces
 from closerlook.representations.store import Store, content_key, open_store
 from closerlook.tasks import load_task
 from closerlook.tasks.task import Split, Task, Unit, split_order
@@ -98,11 +99,13 @@ def extract(
     allow_pickle: bool = False,
     trust_remote_code: bool = False,
     progress: Progress | None = None,
-) -> tuple[Space, ...]:
+) -> Spaces:
     """One space (labelled vectors) for each task, split and layer; spaces in the store are not computed again.
 
     The spaces are in the order of the given tasks; for each task, they are sorted by split (train, dev, test, others by
-    name), then by layer. If the call is interrupted, the next call with the same arguments continues where it stopped.
+    name), then by layer. They are also found by name: `spaces["test"]` or `spaces.test` if there is one layer,
+    `spaces["test", 2]` for one of several. If the call is interrupted, the next call with the same arguments continues
+    where it stopped.
 
     encoder: a name (see `closerlook.Encoder`) or a loaded encoder.
     task: a name, a path or a Task, or several of them; each distinct text goes through the encoder only once.
@@ -145,7 +148,7 @@ def extract(
         _compute(request.load(window), missing, store, batch_tokens, progress)
         for key in [target.key(layer) for target, absent in missing.items() for layer in absent]:
             spaces[key] = store.get(key)
-    return tuple(_with_names(spaces[target.key(layer)], target, layer) for target in targets for layer in numbers)
+    return Spaces(_with_names(spaces[target.key(layer)], target, layer) for target in targets for layer in numbers)
 
 
 def _compute(
@@ -177,7 +180,7 @@ def fetch_spaces(
     pool: str = "auto",
     data: str | Path | None = None,
     store: Store | str | Path | None = None,
-) -> tuple[Space, ...]:
+) -> Spaces:
     """Spaces that `extract` or fine-tuning stored earlier; needs neither the encoder's files nor torch.
 
     provenance: the encoder's name, the fingerprint of its weights (`weights`) and its precision (`dtype`). The order of
@@ -195,7 +198,7 @@ def fetch_spaces(
         raise WorkError(
             f"{len(missing)} of {len(results)} spaces are not in the store {store.root} ({first}, layer {layer})"
         )
-    return tuple(_with_names(space, target, layer) for space, target, layer in results)
+    return Spaces(_with_names(space, target, layer) for space, target, layer in results)
 
 
 def choose_layers(layers: str | int | Iterable[int], last: int, encoder: str) -> list[int]:
@@ -322,11 +325,18 @@ def _request_encoder(
     return _EncoderRequest(provenance, source, None, device, trust_remote_code)
 
 
-def encoder_info(source: Source, store: Store, *, device: str = "auto") -> EncoderInfo:
-    """The facts about an encoder that a plan needs, from the store or else from the model; writes nothing."""
+@overload
+def encoder_info(source: Source, store: Store, *, device: str = "auto") -> EncoderInfo: ...
+@overload
+def encoder_info(source: Source, store: Store, *, device: str = "auto", load: bool) -> EncoderInfo | None: ...
+def encoder_info(source: Source, store: Store, *, device: str = "auto", load: bool = True) -> EncoderInfo | None:
+    """The facts about an encoder that a plan needs, from the store or else from the model; writes nothing.
+
+    load: whether the model may be loaded; if not, the result is None if the store does not have the facts.
+    """
     provenance = Provenance(encoder=source.name, weights=source.fingerprint, dtype=dtype_for(source, "auto", device))
     request = _EncoderRequest(provenance, source, None, device, trust_remote_code=False)
-    return request.stored_info(store, None) or request.load(None).info
+    return request.stored_info(store, None) or (request.load(None).info if load else None)
 
 
 def dtype_for(source: Source, dtype: str, device: str) -> str:

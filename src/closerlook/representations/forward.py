@@ -18,7 +18,7 @@ from typing import cast
 import numpy as np
 import xxhash
 
-from closerlook.encoders.alignment import Alignment, Ints, Pool, Pooling, Text
+from closerlook.encoders.alignment import Alignment, Ints, Pool, Pooling
 from closerlook.encoders.encoder import Encoder
 from closerlook.errors import DamagedFileError, WorkError
 from closerlook.representations.atomic import set_aside
@@ -28,6 +28,7 @@ from closerlook.representations.store import Store, content_key
 from closerlook.representations.targets import locate_examples
 from closerlook.representations.writer import SpaceWriter
 from closerlook.tasks.task import VECTORS_PER_EXAMPLE
+from closerlook.texts import Text, joined
 
 CHUNK = 16
 """Texts are tokenized in chunks of this many characters for each token of a batch, which is about four batches.
@@ -121,7 +122,7 @@ def reading_order(targets: Sequence[Target]) -> tuple[list[Text], list[Ints]]:
     splits = [target.split for target in targets]
     used = [np.unique(split.sentence) for split in splits]
     texts = list(dict.fromkeys(split.texts[i] for split, numbers in zip(splits, used, strict=True) for i in numbers))
-    texts.sort(key=_characters, reverse=True)
+    texts.sort(key=lambda text: len(joined(text)), reverse=True)
     position = {text: i for i, text in enumerate(texts)}
     ranks = []
     for split, numbers in zip(splits, used, strict=True):
@@ -135,15 +136,10 @@ def chunks(texts: Sequence[Text], characters: float) -> Iterator[Chunk]:
     """Ranges of texts with about that many characters each."""
     start = size = 0
     for i, text in enumerate(texts):
-        size += _characters(text)
+        size += len(joined(text))
         if size >= characters or i == len(texts) - 1:
             yield start, i + 1
             start, size = i + 1, 0
-
-
-def _characters(text: Text) -> int:
-    """The length of the text; words are joined by spaces."""
-    return len(text) if isinstance(text, str) else sum(map(len, text)) + len(text) - 1
 
 
 def _job(encoder: Encoder, target: Target, layers: Sequence[int], rank: Ints, folder: Path) -> Job:

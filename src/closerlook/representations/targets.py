@@ -7,6 +7,7 @@ import numpy as np
 from closerlook.encoders.alignment import Alignment, Ints, Pool, Pooling, cls_pooling, range_pooling
 from closerlook.errors import InputError
 from closerlook.tasks.task import VECTORS_PER_EXAMPLE, Split, Unit
+from closerlook.texts import joined
 
 
 def locate_examples(
@@ -32,10 +33,9 @@ def locate_examples(
 
 def _refuse(split: Split, example: int) -> None:
     number = int(split.sentence[example])
-    text = split.texts[number]
-    words = text if isinstance(text, str) else " ".join(text)
+    text = joined(split.texts[number])
     where = f"words {split.positions[example].tolist()} of " if split.positions.shape[1] else ""
     raise InputError(
-        f"the tokenizer makes no subword of {where}{split.name} sentence {number + 1} ({words[:60]!a}), and it has no "
+        f"the tokenizer makes no subword of {where}{split.name} sentence {number + 1} ({text[:60]!a}), and it has no "
         "unknown token; remove that example or clean its characters"
     )

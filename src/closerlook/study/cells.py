@@ -108,6 +108,7 @@ def common_resources(study: ResolvedPlan) -> dict[str, Any]:
         "store": study.store,
         "here": study.here,
         "data": plan.data or os.environ.get(DATA),  # a worker on another machine need not have the variable
+        "test_share": plan.test_share,
         "device": plan.device,
         "threads": plan.threads,
     }

@@ -16,8 +16,10 @@ from closerlook.representations.space import Space
 from closerlook.representations.store import Store
 from closerlook.study.cells import Cell
 from closerlook.study.files import LostError
-from closerlook.tasks import load_task
+from closerlook.tasks import load_task, without_notes
 from closerlook.tasks.catalogue import CATALOGUE
+from closerlook.tasks.splitting import with_test_split
+from closerlook.texts import joined
 
 if TYPE_CHECKING:
     from closerlook.tasks.task import Task
@@ -37,14 +39,19 @@ def load_tasks(cell: Cell, hashes: dict[str, str]) -> list[Task]:
     data = cell.resources["data"]
     folder = None if data is None else str(Path(cell.resources["here"], data).expanduser())
     return [
-        _load_task(name if name in CATALOGUE else _task_path(cell, name), folder, content_hash)
+        _load_task(
+            name if name in CATALOGUE else _task_path(cell, name), folder, content_hash, cell.resources["test_share"]
+        )
         for name, content_hash in hashes.items()
     ]
 
 
 @cache
-def _load_task(name: str, data: str | None, content_hash: str) -> Task:
-    task = load_task(name, data)
+def _load_task(name: str, data: str | None, content_hash: str, test_share: float) -> Task:
+    with without_notes():
+        task = load_task(name, data)
+    if task.content_hash != content_hash and "train" in {split.name for split in task.splits}:
+        task = with_test_split(task, test_share)  # as the plan was resolved
     if task.content_hash != content_hash:
         raise InputError(f"task {name} has changed since the study began; run the same command again")
     return task
@@ -67,7 +74,7 @@ def _absolute(cell: Cell, name: str) -> str:
 def sentences(task: Task, split: str) -> Sequence[str]:
     """The sentence of each example."""
     part = task.split(split)
-    texts = [text if isinstance(text, str) else " ".join(text) for text in part.texts]
+    texts = [joined(text) for text in part.texts]
     return [texts[number] for number in part.sentence.tolist()]
 
 

@@ -22,6 +22,7 @@ from closerlook.study.kinds.panel import Panel
 from closerlook.study.kinds.split_halves import Halves
 from closerlook.study.kinds.tune import Tuning
 from closerlook.study.yaml_text import MOST_CHARACTERS, parse_yaml
+from closerlook.tasks.splitting import TEST_SHARE
 from closerlook.tuning.schedule import read_snapshots
 
 MOST_PROBLEMS = 30
@@ -61,6 +62,8 @@ class Cross(PlanPart):
 class Plan(PlanPart):
     """Encoders × tasks × seeds, how encoders are fine-tuned, and what is measured.
 
+    encoders: paths or ids, or {name: ..., path: ...}; encoder_names: for these, the name of each path. test_share: the
+    share of the examples in train that becomes the test split of a task that has none.
     tuning: how encoders are fine-tuned; None: they are not. snapshots: the steps at which fine-tuned encoders are
     measured. layers: the layers measured before and after fine-tuning. snapshot_layers: the layers measured at the
     snapshots in between. cross: pairs of tasks, the first to fine-tune on and the second to measure; "all": every pair.
@@ -70,8 +73,10 @@ class Plan(PlanPart):
 
     name: str = Field("study", min_length=1)
     encoders: Names
+    encoder_names: dict[str, str] = Field({})
     tasks: Names
     data: str | None = None
+    test_share: float = Field(TEST_SHARE, gt=0, lt=1)
     seeds: Annotated[list[Seed], BeforeValidator(as_list)] = Field([0], min_length=1)
     tuning: Tuning | None = Tuning()
     snapshots: Annotated[str | int | list[int], BeforeValidator(_schedule)] = "log"
@@ -117,6 +122,7 @@ class Plan(PlanPart):
     def _lists(self) -> list[tuple[str, list[Any]]]:
         return [
             ("encoder", self.encoders),
+            ("the name of an encoder", list(self.encoder_names.values())),
             ("task", self.tasks),
             ("seed", self.seeds),
             ("split", self.splits),
@@ -191,7 +197,7 @@ class PlanError(InputError):
 
 def make_plan(values: dict[str, Any], source: str = "plan", **changes: Any) -> Plan:
     """The plan with the given entries; one PlanError lists all problems. changes: entries to replace."""
-    values = values | {key: value for key, value in changes.items() if value is not None}
+    values = _take_names(values | {key: value for key, value in changes.items() if value is not None})
     try:
         return Plan.model_validate(values)
     except ValidationError as error:
@@ -202,12 +208,28 @@ def make_plan(values: dict[str, Any], source: str = "plan", **changes: Any) -> P
         raise PlanError(source, problems, _rest(values, wrong)) from None
 
 
+def _take_names(values: dict[str, Any]) -> dict[str, Any]:
+    """The entries with each encoder {name: ..., path: ...} replaced by its path; its name is in `encoder_names`."""
+    listed = values.get("encoders")
+    listed = [listed] if isinstance(listed, dict) else listed
+    if not isinstance(listed, list):
+        return values
+    named = {item["path"]: item["name"] for item in listed if _is_named(item)}
+    paths = [item["path"] if _is_named(item) else item for item in listed]
+    return values | {"encoders": paths} | ({"encoder_names": named} if named else {})
+
+
+def _is_named(item: Any) -> bool:
+    return isinstance(item, dict) and set(item) == {"name", "path"} and all(isinstance(v, str) for v in item.values())
+
+
 def _rest(values: dict[str, Any], wrong: set[Any]) -> Plan | None:
     """A plan of the valid entries that name encoders, tasks and layers, so that these can be checked as well."""
     checked = (
         "encoders",
         "tasks",
         "data",
+        "test_share",
         "tuning",
         "snapshots",
         "layers",
@@ -226,6 +248,13 @@ def _rest(values: dict[str, Any], wrong: set[Any]) -> Plan | None:
         return None
 
 
+EXPECTED = {
+    ("device",): "auto, cpu, mps, cuda or cuda:N",
+    ("encoders",): "a path, a hub id, or {name: mine, path: out/checkpoint-500}",
+}
+"""For entries whose type says too little: what is expected."""
+
+
 def _problems(error: Any) -> list[str]:
     """The messages of one pydantic error; several if `Plan._check` found several problems."""
     where = ".".join(str(part) for part in error["loc"])
@@ -235,12 +264,12 @@ def _problems(error: Any) -> list[str]:
     if error["type"] == "extra_forbidden":
         near = get_close_matches(str(error["loc"][-1]), _entries(error["loc"][:-1]), n=1)
         return [f"{where} is unknown" + (f"; did you mean {near[0]}?" if near else "")]
-    if where == "device":
-        return [f"device: expected auto, cpu, mps, cuda or cuda:N (got {error['input']!r})"]
     if error["type"] == "missing":
         return [f"{where} is missing"]
     if error["type"] == "too_short":
         return [f"{where} is empty; expected one or more{' (--encoder)' if where == 'encoders' else ''}"]
+    if error["loc"][:1] in EXPECTED:
+        return [f"{where}: expected {EXPECTED[error['loc'][:1]]} (got {error['input']!r})"]
     message = str(error["msg"]).replace("Input should be", "expected")
     return [f"{where}: {message[:1].lower()}{message[1:]} (got {error['input']!r})"]
 
@@ -270,6 +299,8 @@ def _read(path: str | Path) -> str:
     except UnicodeDecodeError:
         raise InputError(f"plan {path} is not UTF-8 text; expected YAML") from None
     except OSError as error:
+        near = get_close_matches(str(path), PRESETS, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
         raise InputError(
-            f"plan {path} cannot be read: {error.strerror}; expected a YAML file or one of {', '.join(PRESETS)}"
+            f"plan {path} cannot be read: {error.strerror}; {hint}expected a YAML file or one of {', '.join(PRESETS)}"
         ) from None

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from closerlook.encoders.source import EncoderInfo, Source, resolve
+from closerlook.encoders.stated import stated_info
 from closerlook.errors import CloserLookError, InputError
 from closerlook.representations.extract import choose_layers, choose_pool, encoder_info
 from closerlook.representations.store import Store
@@ -16,12 +19,15 @@ from closerlook.study.cells import ResolvedPlan, layers_of
 from closerlook.study.entries import LayeredPart
 from closerlook.study.plan import Plan, PlanError, make_plan, read_plan
 from closerlook.tasks import load_task
-from closerlook.tasks.task import Task
+from closerlook.tasks.splitting import with_test_split
+from closerlook.tasks.task import Task, split_name
 from closerlook.tuning.finetune import check_trainable
 from closerlook.tuning.settings import TuningSettings
 from closerlook.tuning.steps import planned_steps
 
 T = TypeVar("T")
+
+log = logging.getLogger("closerlook.tasks")
 
 
 class _Problems:
@@ -38,6 +44,16 @@ class _Problems:
             if str(error) not in self.lines:
                 self.lines.append(str(error))
             return None
+
+    def catch_each(self, names: Iterable[str], work: Callable[[str], T]) -> dict[str, T]:
+        """The result of the work for each name for which it raises nothing."""
+        results = {name: self.catch(partial(work, name)) for name in names}
+        return {name: result for name, result in results.items() if result is not None}
+
+    def stop(self, source: str) -> None:
+        """Raise one PlanError with all problems, if there are any. source: the name of the plan."""
+        if self.lines:
+            raise PlanError(source, self.lines)
 
 
 def resolve_source(plan: Plan | dict[str, Any] | str | Path, store: str | Path, **changes: Any) -> ResolvedPlan:
@@ -58,31 +74,29 @@ def resolve_source(plan: Plan | dict[str, Any] | str | Path, store: str | Path, 
 def resolve_plan(plan: Plan, store: str | Path, source: str = "the plan", known: Sequence[str] = ()) -> ResolvedPlan:
     """The plan with its encoders, tasks and settings; one PlanError lists everything that cannot be used.
 
-    known: problems that were found before.
+    A plan is first checked with what the files of its encoders state, which needs no torch. Models are loaded only if
+    no problem was found, and only if the store has no facts about them. known: problems that were found before.
     """
     problems = _Problems(known)
     opened_store = Store(store)
-    encoders: dict[str, tuple[Source, EncoderInfo]] = {}
-    for name in plan.encoders:
-        encoder = problems.catch(partial(_encoder, name, plan, opened_store))
-        if encoder is not None:
-            encoders[name] = encoder
-    tasks: dict[str, Task] = {}
-    for name in plan.tasks:
-        task = problems.catch(partial(_task, name, plan))
-        if task is not None:
-            tasks[name] = task
-    settings = _all_settings(plan, encoders, tasks, problems)
-    hashes = [task.content_hash for task in tasks.values()]
-    if len(set(hashes)) < len(hashes):
-        problems.lines.append(f"{_same(hashes, tasks)} are the same task; expected each once")
-    weights = [source.fingerprint for source, _ in encoders.values()]
-    if len(set(weights)) < len(weights):
-        problems.lines.append(f"{_same(weights, encoders)} are the same encoder; expected each once")
-    if problems.lines:
-        raise PlanError(source, problems.lines)
+    sources = problems.catch_each(plan.encoders, partial(_source, plan=plan))
+    tasks = problems.catch_each(plan.tasks, partial(_task, plan=plan))
+    stated = problems.catch_each(sources, lambda name: _stated(sources[name], opened_store, plan))
+    _check(plan, {name: (sources[name], info) for name, info in stated.items() if info is not None}, tasks, problems)
+    _refuse_same([task.content_hash for task in tasks.values()], tasks, "task", problems)
+    _refuse_same([source.fingerprint for source in sources.values()], sources, "encoder", problems)
+    problems.stop(source)
+    encoders = problems.catch_each(sources, lambda name: _with_info(sources[name], opened_store, plan))
+    settings = _check(plan, encoders, tasks, problems)
+    problems.stop(source)
     randoms = {f"random:{name}": _random(name, plan, opened_store) for name in encoders if _wants_random(name, plan)}
     return ResolvedPlan(plan, encoders, randoms, tasks, settings, str(opened_store.root), os.getcwd())
+
+
+def _refuse_same(contents: Sequence[str], names: Iterable[str], kind: str, problems: _Problems) -> None:
+    """Report names with the same content."""
+    if len(set(contents)) < len(contents):
+        problems.lines.append(f"{_same(contents, names)} are the same {kind}; expected each once")
 
 
 def _same(contents: Sequence[str], names: Iterable[str]) -> str:
@@ -97,13 +111,28 @@ def _wants_random(name: str, plan: Plan) -> bool:
 
 
 def _random(name: str, plan: Plan, store: Store) -> tuple[Source, EncoderInfo]:
-    source = resolve(f"random:{name}")
+    return _with_info(_source(f"random:{name}", plan), store, plan)
+
+
+def _source(name: str, plan: Plan) -> Source:
+    """The files of an encoder, under the name that the plan gives it."""
+    source = resolve(name)
+    prefix = "random:" if name.startswith("random:") else ""
+    given = plan.encoder_names.get(name.removeprefix(prefix))
+    return source if given is None else replace(source, name=prefix + given)
+
+
+def _stated(source: Source, store: Store, plan: Plan) -> EncoderInfo | None:
+    """The facts about an encoder, if the store has them or its files state them; loads no model."""
+    return encoder_info(source, store, device=plan.device, load=False) or stated_info(source)
+
+
+def _with_info(source: Source, store: Store, plan: Plan) -> tuple[Source, EncoderInfo]:
     return source, encoder_info(source, store, device=plan.device)
 
 
-def _encoder(name: str, plan: Plan, store: Store) -> tuple[Source, EncoderInfo]:
-    source = resolve(name)
-    info = encoder_info(source, store, device=plan.device)
+def _check_layers(plan: Plan, source: Source, info: EncoderInfo) -> None:
+    """Raise InputError if the plan requests layers that the encoder does not have."""
     parts = [part for _, part in plan if isinstance(part, LayeredPart)]
     for layers in (plan.layers, plan.snapshot_layers, *(part.layers for part in parts)):
         choose_layers(layers, info.layers, source.name)
@@ -113,14 +142,17 @@ def _encoder(name: str, plan: Plan, store: Store) -> tuple[Source, EncoderInfo]:
         raise InputError(
             f"the classifier requests layer {min(unseen)} of {source.name}; layers and snapshot_layers have {measured}"
         )
-    return source, info
 
 
 def _task(name: str, plan: Plan) -> Task:
+    """The task, with all splits of the plan; a test split is made if only that is missing."""
     task = load_task(name, plan.data)
     splits = [split.name for split in task.splits]
-    missing = [split for split in plan.splits if split not in splits]
-    if missing:
+    missing = [split for split in plan.splits if split_name(split) not in splits]
+    if missing == ["test"] and "train" in splits:
+        task = with_test_split(task, plan.test_share)
+        log.warning("%s", task.notes[-1])
+    elif missing:
         raise InputError(
             f"task {task.name} has {', '.join(splits)} but no {', '.join(missing)}; name a column with split_column=, "
             f"give a folder with a file for each split, or write splits: [{', '.join(splits)}] in the plan"
@@ -128,12 +160,19 @@ def _task(name: str, plan: Plan) -> Task:
     return task
 
 
-def _all_settings(
+def _check(
     plan: Plan, encoders: dict[str, tuple[Source, EncoderInfo]], tasks: dict[str, Task], problems: _Problems
 ) -> dict[tuple[str, str], TuningSettings]:
-    """The resolved settings of the fine-tuning of each encoder on each task, for the first seed."""
+    """Check the layers and the pooling of each encoder; the resolved settings of its fine-tuning on each task.
+
+    The settings are those for the first seed.
+    """
     all_settings: dict[tuple[str, str], TuningSettings] = {}
     for encoder, (source, info) in encoders.items():
+        known = len(problems.lines)
+        problems.catch(partial(_check_layers, plan, source, info))
+        if len(problems.lines) > known:
+            continue
         for name, task in tasks.items():
             problems.catch(partial(choose_pool, plan.pool, task.unit, has_cls=info.has_cls))
             if plan.tuning is None:

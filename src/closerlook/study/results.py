@@ -155,6 +155,7 @@ def make_manifest(study: ResolvedPlan, state: StudyState, cells: list[Record], s
                 "unit": task.unit,
                 "labels": list(task.labels),
                 "examples": {split.name: len(split) for split in task.splits},
+                "notes": list(task.notes),
             }
             for name, task in study.tasks.items()
         },

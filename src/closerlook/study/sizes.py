@@ -9,6 +9,7 @@ from functools import cache
 from closerlook.encoders.source import EncoderInfo
 from closerlook.study.cells import Cell, ResolvedPlan
 from closerlook.tasks.task import VECTORS_PER_EXAMPLE, Task
+from closerlook.texts import joined
 
 BASE_BYTES = 400_000_000
 """Memory of a process that has loaded torch and the other libraries."""
@@ -62,7 +63,7 @@ def space_size(study: ResolvedPlan, cell: Cell) -> SpaceSize:
 @cache
 def token_count(task: Task, split: str) -> float:
     """The number of subwords in a split, roughly."""
-    return sum(1.3 * len(text.split() if isinstance(text, str) else text) + 2 for text in task.split(split).texts)
+    return sum(1.3 * len(joined(text).split()) + 2 for text in task.split(split).texts)
 
 
 def vector_bytes(task: Task, splits: Sequence[str], width: int, layers: int) -> int:

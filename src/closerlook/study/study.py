@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from closerlook.representations.atomic import check_writable
 from closerlook.study.cells import ResolvedPlan
 from closerlook.study.cluster import Cluster
 from closerlook.study.engines import choose_engine, open_engine
@@ -51,6 +52,7 @@ def run_study(
     saved state; False saves no state, see `tune`. watch: called with the state of the study after every change.
     """
     choose_engine(engine, workers, scheduler)
+    check_writable(Path(out))
     resolved = resolve_study(plan, out, store)
     return execute_study(resolved, out, engine=engine, workers=workers, scheduler=scheduler, resume=resume, watch=watch)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +13,19 @@ if TYPE_CHECKING:
     from closerlook.tasks.task import Task
 
 HUB = "hf:"
+
+log = logging.getLogger("closerlook.tasks")
+
+
+@contextmanager
+def without_notes() -> Iterator[None]:
+    """Log no notes about tasks inside the block; for tasks that are read again, whose notes were logged before."""
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
 
 
 def load_task(task: str, data: str | Path | None = None, **options: Any) -> Task:
@@ -31,6 +47,10 @@ def load_task(task: str, data: str | Path | None = None, **options: Any) -> Task
     if task in CATALOGUE:
         if given:
             raise InputError(f"{', '.join(given)} given with task {task}, whose options are fixed; give a file instead")
+        if os.path.exists(task):
+            log.warning(
+                "task %s is the predefined task; for the file or folder of that name here, write ./%s", task, task
+            )
         return load_catalogue_task(task, data)
     if task.startswith(HUB):
         return _load_hub(task, given)
@@ -41,7 +61,10 @@ def load_task(task: str, data: str | Path | None = None, **options: Any) -> Task
     return load_catalogue_task(find_task(task).name, data)
 
 
-OPTIONS = ("name", "format", "label", "words", "text", "unit", "split_column", "empty_nodes")
+OPTIONS = (
+    *("name", "format", "label", "words", "text", "text_b", "unit", "split_column", "empty_nodes", "join", "bins"),
+    *("keep", "has", "encoding", "test_share"),
+)
 """The options that may follow a file's name after a question mark."""
 
 
@@ -78,11 +101,10 @@ def _load_hub(name: str, options: dict[str, Any]) -> Task:
     from closerlook.errors import InputError
     from closerlook.tasks.readers.hub import load_hub_task
 
-    unknown = sorted(set(options) - {"words", "text", "label"})
+    known = ("words", "text", "text_b", "label", "bins", "has", "test_share")
+    unknown = sorted(set(options) - set(known))
     if unknown:
-        raise InputError(
-            f"{', '.join(unknown)} given with {name}; the options of a hub dataset are words, text and label"
-        )
+        raise InputError(f"{', '.join(unknown)} given with {name}; the options of a hub dataset are {', '.join(known)}")
     rest, _, revision = name.removeprefix(HUB).partition("@")
     dataset, _, config = rest.partition(":")
     if not dataset:

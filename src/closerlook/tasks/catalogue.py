@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -202,9 +203,12 @@ _TOY = Corpus(
     embedded=True,
 )
 
-_UPOS, _DEPREL = Options(label="upos"), Options(label="deprel")
+# The words of these corpora are joined by spaces, as in the paper, and not as the corpora write them.
+_UPOS, _DEPREL = Options(label="upos", join="spaces"), Options(label="deprel", join="spaces")
 # The paper's POS counts include PUD's 7 empty nodes as words.
-_UPOS_EMPTY = Options(label="upos", empty_nodes=True)
+_UPOS_EMPTY = Options(label="upos", empty_nodes=True, join="spaces")
+_ROLE, _FUNCTION = (Options(label=f"misc:{key}", join="spaces") for key in ("Role", "Function"))
+_QUESTION = Options(label="comment:question", join="spaces")
 
 CATALOGUE: dict[str, Entry] = {
     entry.name: entry
@@ -219,9 +223,27 @@ CATALOGUE: dict[str, Entry] = {
         Entry("partut-pos", "token", "part of speech, a second treebank", _PARTUT, _UPOS, 17, 43504, 3408),
         Entry("toy-pos", "token", "part of speech", _TOY, _UPOS, 17, 9090, 2342),
         Entry("toy-dep", "pair", "dependency relation", _TOY, _DEPREL, 38, 8290, 2142),
-        Entry("toy-role", "token", "preposition: role", _TOY, Options(label="misc:Role"), 37, 1271, 330),
-        Entry("toy-fxn", "token", "preposition: function", _TOY, Options(label="misc:Function"), 29, 1271, 330),
-        Entry("toy-question", "sentence", "type of question", _TOY, Options(label="comment:question"), 20, 381, 86),
+        Entry("toy-role", "token", "preposition: role", _TOY, _ROLE, 37, 1271, 330),
+        Entry(
+            "toy-fxn",
+            "token",
+            "preposition: function",
+            _TOY,
+            _FUNCTION,
+            29,
+            1271,
+            330,
+        ),
+        Entry(
+            "toy-question",
+            "sentence",
+            "type of question",
+            _TOY,
+            _QUESTION,
+            20,
+            381,
+            86,
+        ),
     )
 }
 """The entries by name; the first five have the counts that the paper reports."""
@@ -241,7 +263,7 @@ def find_task(name: str) -> Entry:
     if name in CATALOGUE:
         return CATALOGUE[name]
     if os.path.exists(name):
-        raise InputError(f"task {name!r} is unknown, but a file or folder of that name exists: read it with read_task")
+        raise InputError(f"task {name!r} is unknown, but a file or folder of that name exists: write ./{name}")
     close = difflib.get_close_matches(name, CATALOGUE, cutoff=0.5)
     hint = f"did you mean {' or '.join(close)}?" if close else f"expected one of {', '.join(CATALOGUE)}"
     raise InputError(f"task {name!r} is unknown; {hint}")
@@ -254,7 +276,7 @@ def load_catalogue_task(name: str, data: str | Path | None = None) -> Task:
     """
     entry = find_task(name)
     files = {split: _file_of(entry, split, data) for split in entry.corpus.files}
-    task = read_files(files, name=name, options=entry.options)
+    task = read_files(files, name=name, options=entry.options, level=logging.INFO)
     _check_counts(entry, task, files["train"].parent)
     return task
 

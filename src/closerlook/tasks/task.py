@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closerlook.errors import InputError
+from closerlook.texts import Text, TextPair, joined, words_of
 
 Unit = Literal["token", "pair", "span", "sentence"]
 
@@ -27,11 +28,9 @@ POSITIONS: dict[Unit, tuple[str, ...]] = {
 VECTORS_PER_EXAMPLE: dict[Unit, int] = {"token": 1, "pair": 2, "span": 1, "sentence": 1}
 """How many pooled vectors make up one example; a pair is the vector of its head, then that of its dependent."""
 
-DEV_SPLITS = ("dev", "valid", "validation", "val")
-"""The usual names of the development split."""
-
-Text = str | tuple[str, ...]
-"""A plain text, or a text split into words (required for all units but sentence)."""
+DEV = "dev"
+SPLIT_NAMES = {"train": "train", **dict.fromkeys((DEV, "valid", "validation", "val"), DEV), "test": "test"}
+"""The names of splits that are recognised, in lower case, and the name of each in a task."""
 
 Target = tuple[Sequence[int], str]
 """One example in a text: its positions (see `POSITIONS`) and its label."""
@@ -40,14 +39,23 @@ Annotated = tuple[Text, Sequence[Target]]
 """A text and its examples, in order; every reader returns these."""
 
 
+def split_name(name: str) -> str:
+    """The name of a split in a task: train, dev or test for every usual way to write them; others are unchanged.
+
+    >>> split_name("Train"), split_name("validation"), split_name("Extra")
+    ('train', 'dev', 'Extra')
+    """
+    return SPLIT_NAMES.get(name.strip().lower(), name.strip())
+
+
 def split_order(name: str) -> tuple[int, str]:
-    """Sort key for names of splits: train, then dev (any of `DEV_SPLITS`), then test, then all others by name.
+    """Sort key for names of splits: train, then dev (any of its names), then test, then all others by name.
 
     >>> sorted(["extra", "test", "validation", "train"], key=split_order)
     ['train', 'validation', 'test', 'extra']
     """
-    ranks = {"train": 0, **dict.fromkeys(DEV_SPLITS, 1), "test": 2}
-    return ranks.get(name.lower(), 3), name
+    ranks = {"train": 0, DEV: 1, "test": 2}
+    return ranks.get(split_name(name), 3), name
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +92,8 @@ class Split:
 class Task:
     """A labelling task. Two tasks are equal if their content hashes are equal, even if their names differ.
 
+    splits: in the order of `split_order`. notes: what was found while the task was read, such as texts without a label.
+
     >>> task = Task.build("weather", "token", {"train": [(("light", "rain"), [((0,), "ADJ"), ((1,), "NOUN")])]})
     >>> task.labels, len(task.split("train"))
     (('ADJ', 'NOUN'), 2)
@@ -93,9 +103,10 @@ class Task:
     unit: Unit
     labels: tuple[str, ...]
     splits: tuple[Split, ...]
+    notes: tuple[str, ...] = ()
 
     @classmethod
-    def build(cls, name: str, unit: Unit, splits: Mapping[str, Iterable[Annotated]]) -> Task:
+    def build(cls, name: str, unit: Unit, splits: Mapping[str, Iterable[Annotated]], notes: Sequence[str] = ()) -> Task:
         """A Task from annotated texts, which are checked; its labels are the sorted labels of all splits."""
         if unit not in POSITIONS:
             raise InputError(f"task {name}: unit {unit!r} is unknown; expected one of {', '.join(POSITIONS)}")
@@ -106,14 +117,20 @@ class Task:
         )
         if invalid is not None:
             raise InputError(f"task {name}: invalid split name {invalid!a}; expected a plain word, such as 'train'")
-        checked = {split: list(_check_texts(f"task {name}, {split}", unit, texts)) for split, texts in splits.items()}
+        names = {split_name(split): split for split in sorted(splits, key=split_order)}
+        if len(names) < len(splits):
+            raise InputError(f"task {name}: splits {', '.join(splits)} have the same name; expected each split once")
+        checked = {
+            split: list(_check_texts(f"task {name}, {split}", unit, splits[given])) for split, given in names.items()
+        }
         labels = tuple(sorted({label for texts in checked.values() for _, targets in texts for _, label in targets}))
-        return cls(name, unit, labels, tuple(_split(s, unit, texts, labels) for s, texts in checked.items()))
+        built = tuple(_split(split, unit, texts, labels) for split, texts in checked.items())
+        return cls(name, unit, labels, built, tuple(notes))
 
     def split(self, name: str) -> Split:
-        """The split of that name."""
+        """The split of that name; 'validation', 'valid' and 'val' are 'dev'."""
         for split in self.splits:
-            if split.name == name:
+            if split.name in {name, split_name(name)}:
                 return split
         available = ", ".join(split.name for split in self.splits)
         raise InputError(f"split {name!r} requested; task {self.name} has {available}")
@@ -128,7 +145,8 @@ class Task:
 
     def split_hash(self, split: Split) -> str:
         """Hex digest of the content of one split: unit, label names, texts, positions and labels."""
-        head = json.dumps([self.unit, self.labels, split.texts], ensure_ascii=True, separators=(",", ":"))
+        content = [self.unit, self.labels, split.texts]
+        head = json.dumps(content, ensure_ascii=True, separators=(",", ":"), default=vars)
         digest = hashlib.sha256(head.encode())
         for array in (split.sentence, split.positions, split.y):
             digest.update(array.astype("<i4").tobytes())
@@ -147,9 +165,10 @@ class Task:
             ranges = split.positions.tolist()
             if self.unit == "span":
                 ranges = [range(start, stop) for start, stop in ranges]
-            texts = [split.texts[i] for i in split.sentence.tolist()]
+            texts = list(map(words_of, split.texts))
             self._words[split] = tuple(
-                " ".join(text[i] for i in words) for text, words in zip(texts, ranges, strict=True)
+                " ".join(texts[i][word] for word in words)
+                for i, words in zip(split.sentence.tolist(), ranges, strict=True)
             )
         return self._words[split]
 
@@ -188,12 +207,7 @@ def _check_texts(where: str, unit: Unit, texts: Iterable[Annotated]) -> Iterable
     examples = 0
     for number, (text, targets) in enumerate(texts, start=1):
         try:
-            _check_text(text, unit)
-            for positions, label in targets:
-                if label not in known:
-                    _check_label(label)
-                    known.add(label)
-                _check_positions(positions, len(text), unit)
+            check_annotated(unit, text, targets, known)
         except InputError as error:
             raise InputError(f"{where}, sentence {number}: {error}") from None
         examples += len(targets)
@@ -202,14 +216,25 @@ def _check_texts(where: str, unit: Unit, texts: Iterable[Annotated]) -> Iterable
         raise InputError(f"{where}: no labelled example found; expected at least one")
 
 
+def check_annotated(unit: Unit, text: Text, targets: Sequence[Target], known: set[str]) -> None:
+    """Raise InputError if a text or its targets cannot be used. known: the labels checked before, which is extended."""
+    _check_text(text, unit)
+    words = len(words_of(text))
+    for positions, label in targets:
+        if label not in known:
+            _check_label(label)
+            known.add(label)
+        _check_positions(positions, words, unit)
+
+
 def _check_text(text: Text, unit: Unit) -> None:
-    if isinstance(text, str) and unit != "sentence":
+    if isinstance(text, str | TextPair) and unit != "sentence":
         raise InputError(f"the text of a {unit} task is a plain string; expected a list of words")
-    words = (text,) if isinstance(text, str) else text
-    if not words or not all(map(str.strip, words)):
+    parts = (text.first, text.second) if isinstance(text, TextPair) else words_of(text) or (joined(text),)
+    if not parts or not all(map(str.strip, parts)):
         raise InputError("empty word or text; expected at least one character")
     try:
-        "".join(words).encode()
+        joined(text).encode()
     except UnicodeEncodeError as error:
         half = error.object[error.start]
         raise InputError(

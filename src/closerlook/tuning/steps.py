@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closerlook.errors import InputError
-from closerlook.tasks.task import DEV_SPLITS, Split, Task
+from closerlook.tasks.task import DEV, Split, Task
 from closerlook.tuning.schedule import snapshot_steps
 from closerlook.tuning.settings import TuningSettings
 
@@ -36,7 +36,7 @@ def choose_texts(task: Task, settings: TuningSettings) -> TrainingTexts:
     texts = _texts_with_examples(train)
     if settings.early_stopping is None:
         return TrainingTexts(texts, texts[:0], None)
-    dev = next((split for split in task.splits if split.name in DEV_SPLITS), None)
+    dev = next((split for split in task.splits if split.name == DEV), None)
     if dev is not None:
         return TrainingTexts(texts, _texts_with_examples(dev), dev)
     if len(texts) < 2:

@@ -26,7 +26,8 @@ from closerlook.representations.extract import (
 )
 from closerlook.representations.space import Provenance, Space
 from closerlook.representations.store import Store
-from closerlook.tasks.task import Split, Task, Text
+from closerlook.tasks.task import Split, Task
+from closerlook.texts import Text
 from closerlook.tuning.contexts import deterministic_algorithms, preserved_random_state
 from closerlook.tuning.examples import Examples
 from closerlook.tuning.labeller import Labeller

@@ -11,7 +11,8 @@ from closerlook.encoders.source import EncoderInfo
 from closerlook.errors import DamagedFileError, InputError
 from closerlook.representations.checked_json import read_checked, write_checked
 from closerlook.representations.extract import choose_layers, fetch_spaces
-from closerlook.representations.space import Provenance, Space
+from closerlook.representations.space import Provenance
+from closerlook.representations.spaces import Spaces
 from closerlook.representations.store import Store
 from closerlook.tasks import load_task
 from closerlook.tasks.catalogue import CATALOGUE
@@ -127,7 +128,7 @@ def snapshot_spaces(
     layers: Layers | None = None,
     data: str | Path | None = None,
     store: Store | str | Path | None = None,
-) -> tuple[Space, ...]:
+) -> Spaces:
     """The spaces of a snapshot, read from the store without loading a model; in order of task, split and layer.
 
     tuned: a run or its folder. step: the step of a snapshot, or the snapshot itself; -1: the last one.

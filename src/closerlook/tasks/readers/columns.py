@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from closerlook.errors import InputError
-from closerlook.tasks.readers.source import Options, Reading, numbered_lines, read_text, short_repr
+from closerlook.tasks.readers.source import Options, Reading, numbered_lines, read_any_text, short_repr
 from closerlook.tasks.task import Annotated
 
 DOCUMENT = "-DOCSTART-"
@@ -22,10 +22,12 @@ def read(path: Path, split: str, options: Options) -> Reading:
     """
     word_column, label_column = _number("words", options.words or WORD), _number("label", options.label or LABEL)
     sentences: list[Annotated] = []
+    lines: list[int] = []
     words: list[str] = []
     labels: list[str] = []
     columns = 0
-    for number, line in numbered_lines(read_text(path) + "\n"):
+    text, notes = read_any_text(path, options.encoding)
+    for number, line in numbered_lines(text + "\n"):
         fields = line.split("\t") if "\t" in line else line.split()
         if fields and fields[0] == DOCUMENT:
             continue
@@ -33,6 +35,7 @@ def read(path: Path, split: str, options: Options) -> Reading:
             if words:
                 targets = [((i,), label) for i, label in enumerate(labels) if label != "_"]
                 sentences.append((tuple(words), targets))
+                lines.append(number - len(words))
             words, labels = [], []
             continue
         columns = columns or len(fields)
@@ -43,7 +46,7 @@ def read(path: Path, split: str, options: Options) -> Reading:
             )
         words.append(fields[word_column].strip())
         labels.append(fields[label_column].strip())
-    return "token", {split: sentences}
+    return Reading("token", {split: sentences}, {split: lines}, notes)
 
 
 def _number(option: str, value: str) -> int:

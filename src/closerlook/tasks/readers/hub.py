@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from closerlook.errors import InputError, WorkError
-from closerlook.tasks.readers.source import Options
-from closerlook.tasks.readers.tables import Record, annotate, find_layout
-from closerlook.tasks.task import Annotated, Task, Unit
+from closerlook.tasks.readers import add_test_split, assemble
+from closerlook.tasks.readers.records import Record, annotate, find_layout
+from closerlook.tasks.readers.source import Options, Reading
+from closerlook.tasks.task import Task
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -26,28 +27,33 @@ def load_hub_task(
     revision: str | None = None,
     words: str | None = None,
     text: str | None = None,
+    text_b: str | None = None,
     label: str | None = None,
+    bins: str | int | None = None,
+    has: str | None = None,
+    test_share: float | str | None = None,
 ) -> Task:
-    """The task in a dataset: token classification (a label for each word) or text classification.
+    """The task in a dataset: token classification (a label for each word) or classification of texts or text pairs.
 
-    words, text, label: names of columns; by default the usual names, as for tables. Texts and words with the label None
+    words, text, text_b, label: names of columns; by default the usual names, as for tables. bins, has, test_share: as
+    for `read_task`. Texts and words with the label None
     or -100 are not examples. If the dataset names its labels, all negative labels are ignored. Splits without examples
     (hidden test labels) are excluded.
     """
-    options = Options(label=label, words=words, text=text)
-    splits: dict[str, list[Annotated]] = {}
-    units: set[Unit] = set()
+    given = None if bins is None else str(bins)
+    options = Options(label=label, words=words, text=text, text_b=text_b, bins=given, has=has)
+    readings: dict[str, Reading] = {}
     for split, dataset in _load_dataset(name, config, revision).items():
         try:
-            unit, texts = annotate(split, _records(dataset, options), split, options, from_csv=False, number_name="row")
+            reading = annotate(split, _records(dataset, options), split, options, from_csv=False, number_name="row")
         except InputError as error:
             raise InputError(f"dataset {name!r}, {error}") from None
-        if unit is not None:
-            splits |= texts
-            units.add(unit)
-    if len(units) != 1:
-        raise InputError(f"dataset {name!r}: examples of {len(units)} units found; expected examples of one unit")
-    return Task.build(Path(name).name, units.pop(), splits)
+        if reading is not None:
+            readings[f"{name}, {split}"] = reading
+    if not readings:
+        raise InputError(f"dataset {name!r}: no labelled example found; name the columns with label=, text= or words=")
+    task = assemble(Path(name).name, readings, options)
+    return add_test_split(task, test_share)
 
 
 def _load_dataset(name: str, config: str | None, revision: str | None) -> dict[str, Dataset]:
@@ -78,7 +84,7 @@ def _records(dataset: Dataset, options: Options) -> Iterator[tuple[int, Record]]
     layout = find_layout(dataset[0], options, from_csv=False)
     feature = dataset.features[layout.label]
     names = getattr(getattr(feature, "feature", feature), "names", None)
-    for number, record in enumerate(dataset.select_columns([layout.text, layout.label]), start=1):
+    for number, record in enumerate(dataset.select_columns(layout.columns), start=1):
         yield number, {**record, layout.label: _label_names(record[layout.label], names)}
 
 

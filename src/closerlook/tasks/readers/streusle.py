@@ -7,7 +7,7 @@ from pathlib import Path
 from closerlook.errors import InputError
 from closerlook.tasks.readers.conllu import read_sentences
 from closerlook.tasks.readers.source import Options, Reading
-from closerlook.tasks.task import Target
+from closerlook.tasks.task import Annotated, Target
 
 COLUMNS = 19
 STRONG_EXPRESSION = 10  # `_` for a word that is not part of a strong multiword expression
@@ -21,8 +21,9 @@ def read(path: Path, split: str, options: Options) -> Reading:
     if label not in SUPERSENSE:
         raise InputError(f"label {label!r} is unknown in .conllulex; expected role or function")
     column = SUPERSENSE[label]
-    sentences = read_sentences(path, COLUMNS, empty_nodes=False)
-    return "token", {split: [(sentence.words, _supersenses(sentence.rows, column)) for sentence in sentences]}
+    sentences = list(read_sentences(path, COLUMNS, empty_nodes=False))
+    texts: list[Annotated] = [(sentence.words, _supersenses(sentence.rows, column)) for sentence in sentences]
+    return Reading("token", {split: texts}, {split: [sentence.numbers[0] for sentence in sentences]})
 
 
 def _supersenses(rows: list[list[str]], column: int) -> list[Target]:

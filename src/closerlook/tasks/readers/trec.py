@@ -15,6 +15,7 @@ def read(path: Path, split: str, options: Options) -> Reading:
     if label not in {"fine", "coarse"}:
         raise InputError(f"label {label!r} is unknown in TREC files; expected fine or coarse")
     questions: list[Annotated] = []
+    lines: list[int] = []
     for number, line in numbered_lines(_decoded(read_bytes(path))):
         if not line.strip():
             continue
@@ -23,12 +24,13 @@ def read(path: Path, split: str, options: Options) -> Reading:
         if not (coarse and sublabel and question):
             raise InputError(f"{path}, line {number}: {short_repr(line)}; expected 'LABEL:sublabel question'")
         questions.append((question.strip(), [((), fine if label == "fine" else coarse)]))
-    return "sentence", {split: questions}
+        lines.append(number)
+    return Reading("sentence", {split: questions}, {split: lines})
 
 
 def _decoded(data: bytes) -> str:
     """The text, decoded as UTF-8, else Latin-1: the official train file has a wrong byte 0xf0 ('sister\\xf0city')."""
     try:
-        return data.decode()
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         return data.decode("latin-1")

@@ -1,0 +1,42 @@
+"""What the files of an encoder state about it, read without torch, so that a wrong plan is refused at once."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+from closerlook.encoders.source import EncoderInfo, Source
+from closerlook.errors import InputError
+
+LAYERS = ("num_hidden_layers", "n_layer", "n_layers")
+WIDTH = ("hidden_size", "n_embd", "dim")
+WINDOW = ("max_position_embeddings", "n_positions")
+USUAL_WINDOW = 512
+
+
+def stated_info(source: Source) -> EncoderInfo | None:
+    """The facts about an encoder as its configuration states them; None if it does not state them plainly.
+
+    The number of parameters is that of the weights in safetensors files, heads included. Whether the tokenizer adds a
+    classification token is not stated; it is taken as true.
+    """
+    config = json.loads((source.folder / "config.json").read_bytes())
+    layers, width, window = (
+        next((config[name] for name in names if type(config.get(name)) is int), None)
+        for names in (LAYERS, WIDTH, WINDOW)
+    )
+    if layers is None or width is None or config.get("is_encoder_decoder"):
+        return None
+    parameters = sum(map(_parameters, source.folder.glob("*.safetensors")))
+    return EncoderInfo(layers=layers, width=width, window=window or USUAL_WINDOW, has_cls=True, parameters=parameters)
+
+
+def _parameters(file: Path) -> int:
+    """The number of weights in a safetensors file, from its header."""
+    try:
+        with file.open("rb") as stream:
+            header = json.loads(stream.read(int.from_bytes(stream.read(8), "little")))
+        return sum(math.prod(entry["shape"]) for name, entry in header.items() if name != "__metadata__")
+    except (OSError, ValueError, KeyError, TypeError, MemoryError, OverflowError):
+        raise InputError(f"{file} is truncated or not a safetensors file; download it again") from None
