@@ -16,7 +16,7 @@ import closerlook
 
 ROOT = Path(closerlook.__file__).parent
 LEVELS = [
-    {"errors", "texts", "version"},
+    {"errors", "escaping", "texts", "version"},
     {"tasks", "encoders", "geometry"},
     {"representations", "probes"},
     {"tuning"},
