@@ -42,8 +42,8 @@ def earlier_text(results: Results) -> str:
         return ""
     return (
         f"The verdicts on this page follow version {VERSION} of the rules (hash of their text: {rules_hash()}). "
-        "Earlier versions counted every fine-tuning run by itself, and any change counted, however small, so even an encoder "
-        "that was hardly changed could confirm a finding. The table shows what they say about this study."
+        "Earlier versions counted every fine-tuning run by itself, and any change counted, however small, so even an "
+        "encoder that was hardly changed could confirm a finding. The table shows what they say about this study."
     )
 
 
