@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from closerlook.study.rules import VERSION, rules_hash
 from tests.cli.console import assert_refused, run
 from tests.report.studies import golden, golden_beyond, made_up, write_study
 
@@ -24,13 +25,9 @@ def test_report_prints_the_path_of_the_page(folder: Path, capsys: pytest.Capture
 def test_report_as_json_has_the_verdicts(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = run(capsys, "report", folder, "--no-figures", "--json")
     content = json.loads(out)
-    assert [finding["verdict"] for finding in content["findings"]] == [
-        "mixed",
-        "cannot tell",
-        "holds",
-        "mixed",
-        "mixed",
-    ]
+    assert [finding["verdict"] for finding in content["findings"]] == ["cannot tell"] * 5
+    assert content["rules"] == {"version": VERSION, "hash": rules_hash()}
+    assert content["findings"][1]["effect"]["unit"] == "clusters"
 
 
 def test_report_refuses_a_folder_without_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,7 @@ from closerlook.report.writing import load_study
 from closerlook.study.findings import judge_results
 from closerlook.study.readings import index_results
 from closerlook.study.results import load_results
+from closerlook.study.rules import VERSION, rules_hash
 from tests.report.studies import frame, golden, golden_beyond, made_up, write_study
 
 HOSTILE = [
@@ -143,13 +144,15 @@ def test_the_page_says_what_was_run() -> None:
 
 
 def test_squares_are_explained_only_where_they_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "One square for each fine-tuning run" in text_of(golden())
+    assert "One square for each pair of encoder and task" in text_of(golden())
     monkeypatch.setattr("closerlook.report.page.MOST_SQUARES", 1)
     text = text_of(golden())
     assert "One square" not in text
-    assert (
-        "The number of fine-tuning runs that support the finding, that contradict it, and that have no answer." in text
-    )
+    assert "The number of pairs of encoder and task that support the finding, that contradict it, whose change" in text
+
+
+def test_the_page_says_which_version_of_the_rules_judged_it() -> None:
+    assert f"Rules: version {VERSION}, hash {rules_hash()}." in text_of(golden())
 
 
 def test_sections_beyond_the_paper_appear_if_they_were_measured() -> None:

@@ -43,14 +43,17 @@ def report(
     if as_json:
         from closerlook.study.findings import judge
         from closerlook.study.results import load_results
+        from closerlook.study.rules import VERSION, rules_hash
 
-        findings = judge(load_results(folder))
-        print_json({"page": str(page), "findings": [_without_answers(finding) for finding in findings]})
+        findings = [_as_dict(finding) for finding in judge(load_results(folder))]
+        print_json({"page": str(page), "rules": {"version": VERSION, "hash": rules_hash()}, "findings": findings})
         return
     if figures:
         note(f"figures: {page.parent / 'figures'}")
     sys.stdout.write(f"{page}\n")
 
 
-def _without_answers(finding: Finding) -> dict[str, object]:
-    return {name: value for name, value in vars(finding).items() if name != "answers"}
+def _as_dict(finding: Finding) -> dict[str, object]:
+    """The finding for JSON, without the answers of its pairs."""
+    effect = None if finding.effect is None else vars(finding.effect)
+    return {name: value for name, value in vars(finding).items() if name != "answers"} | {"effect": effect}

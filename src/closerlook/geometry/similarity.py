@@ -114,8 +114,8 @@ def spatial_similarity(
     """
     _check_options(permutations, resamples, confidence)
     generator = np.random.default_rng(seed)
-    left, right = _read(a, "a"), _read(b, "b")
-    labels, undefined = _common_labels(left, right)
+    left, right = read_table(a, "a"), read_table(b, "b")
+    labels, undefined = common_labels(left, right)
     x, y = _ranked_pairs(left, labels), _ranked_pairs(right, labels)
     (pearson,), (spearman,) = weighted_correlations(np.ones((1, len(x.values))), x, y)
     intervals = _intervals(x, y, _bootstrap_weights(len(labels), resamples, generator), resamples, confidence)
@@ -143,7 +143,7 @@ def spatial_similarity(
 # --- Statistics -----------------------------------------------------------------------------------------------------
 
 
-def _ranked_pairs(table: _Table, labels: Sequence[Label]) -> Ranked:
+def _ranked_pairs(table: CheckedTable, labels: Sequence[Label]) -> Ranked:
     """The distances of the pairs i < j of some labels, relative to the largest distance.
 
     Dividing by the largest distance does not change correlations. Rounding makes distances equal that differ only by
@@ -175,7 +175,7 @@ def _bootstrap_weights(m: int, resamples: int, rng: np.random.Generator) -> Iter
     Labels drawn n_i and n_j times make n_i n_j pairs, so a draw is a row of weights.
     """
     i, j = np.triu_indices(m, 1)
-    for k in _chunks(resamples, len(i)):
+    for k in chunk_sizes(resamples, len(i)):
         draws = rng.integers(m, size=(k, m))
         flat = (draws + m * np.arange(k)[:, None]).ravel()
         counts = np.bincount(flat, minlength=k * m).reshape(k, m).astype(np.float64)
@@ -209,7 +209,7 @@ def _mantel(x: Ranked, y: Ranked, m: int, permutations: int, rng: np.random.Gene
     # A relabelling can give the same correlation, but its terms are added in another order, so the result may be
     # smaller by a rounding error. Subtracting 1e-12 makes it still count as a tie.
     least = left @ right - 1e-12
-    chunks = _every_order(m) if exact else _random_orders(m, permutations, rng)
+    chunks = _every_order(m) if exact else random_orders(m, permutations, rng)
     correlations = np.concatenate([matrix.take(orders[:, i] * m + orders[:, j]) @ left for orders in chunks])
     if exact:
         correlations = correlations[1:]  # the first order is the true labelling, which the formula below counts
@@ -218,20 +218,20 @@ def _mantel(x: Ranked, y: Ranked, m: int, permutations: int, rng: np.random.Gene
     return _Mantel(p_value, float(correlations.mean()), deviation, tried, exact)
 
 
-def _random_orders(m: int, permutations: int, rng: np.random.Generator) -> Iterator[Integers]:
+def random_orders(m: int, permutations: int, rng: np.random.Generator) -> Iterator[Integers]:
     """(k, m) chunks of random orders of m labels."""
-    for k in _chunks(permutations, m * (m - 1) // 2):
+    for k in chunk_sizes(permutations, m * (m - 1) // 2):
         yield rng.permuted(np.tile(np.arange(m), (k, 1)), axis=1)
 
 
 def _every_order(m: int) -> Iterator[Integers]:
     """(k, m) chunks of all m! orders of m labels."""
     orders = itertools.permutations(range(m))
-    for k in _chunks(math.factorial(m), m * (m - 1) // 2):
+    for k in chunk_sizes(math.factorial(m), m * (m - 1) // 2):
         yield np.array(list(itertools.islice(orders, k)))
 
 
-def _chunks(n: int, width: int) -> Iterator[int]:
+def chunk_sizes(n: int, width: int) -> Iterator[int]:
     """The sizes of chunks of n rows of this width."""
     rows = max(1, CHUNK // width)
     for start in range(0, n, rows):
@@ -242,7 +242,7 @@ def _chunks(n: int, width: int) -> Iterator[int]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Table:
+class CheckedTable:
     """A checked table. undefined: the labels without distances."""
 
     labels: tuple[Label, ...]
@@ -251,7 +251,7 @@ class _Table:
     undefined: frozenset[Label]
 
 
-def _common_labels(left: _Table, right: _Table) -> tuple[tuple[Label, ...], tuple[Label, ...]]:
+def common_labels(left: CheckedTable, right: CheckedTable) -> tuple[tuple[Label, ...], tuple[Label, ...]]:
     """The labels to compare, and common labels without distances, in the left table's order."""
     common = [label for label in left.labels if label in right.labels]
     undefined = tuple(label for label in common if label in left.undefined | right.undefined)
@@ -265,7 +265,7 @@ def _common_labels(left: _Table, right: _Table) -> tuple[tuple[Label, ...], tupl
     return labels, undefined
 
 
-def _read(table: Table, side: str) -> _Table:
+def read_table(table: Table, side: str) -> CheckedTable:
     """A checked table from label distances or a pair (labels, matrix)."""
     names, matrix, separable = _unpack(table, side)
     labels = _labels(names, side)
@@ -274,7 +274,7 @@ def _read(table: Table, side: str) -> _Table:
         raise InputError(f"{side} has {len(labels)} labels and {len(values)} rows; expected one label for each row")
     _check_entries(values, labels, side)
     undefined = _without_distances(values, labels, side)
-    return _Table(labels, values / 2 + values.T / 2, separable, frozenset(itertools.compress(labels, undefined)))
+    return CheckedTable(labels, values / 2 + values.T / 2, separable, frozenset(itertools.compress(labels, undefined)))
 
 
 def _unpack(table: Any, side: str) -> tuple[Sequence[Label], ArrayLike, bool | None]:

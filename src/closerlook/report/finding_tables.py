@@ -1,4 +1,4 @@
-"""The tables of the paper's findings: all in one summary, and the measurements behind each finding."""
+"""The tables of the paper's findings: one summary, and the measurements behind each finding."""
 
 from __future__ import annotations
 
@@ -20,31 +20,11 @@ from closerlook.report.before_after import (
 )
 from closerlook.report.measures import column_of, title_of
 from closerlook.report.tables import Column, Remark, Table, Value, show_before_after, show_plain, text_columns
-from closerlook.study.findings import (
-    SIGNIFICANCE,
-    judge_results,
-    loses_accuracy,
-    moved_labels,
-    relation,
-    similarity_by_layer,
-)
+from closerlook.study.earlier_rules import raw_moved_labels
+from closerlook.study.findings import SIGNIFICANCE, accuracy_test, relation, similarity_by_layer
 from closerlook.study.layers import last_layer
 from closerlook.study.readings import Measurement, Results, Run, subsampled_name
 from closerlook.study.registry import measure
-
-
-def findings_table(results: Results) -> Table:
-    """The five findings with their verdicts."""
-    columns = (
-        *(Column("", digits=0), *text_columns("finding", "verdict")),
-        *(Column("supported by"), Column("contradicted by"), *text_columns("explanation")),
-    )
-    rows = [
-        (finding.number, finding.title, finding.verdict, finding.n_for, finding.n_against, finding.sentence)
-        for finding in judge_results(results)
-    ]
-    return Table("findings", "The five findings", "", columns, tuple(rows))
-
 
 # ---- summary ----
 
@@ -197,9 +177,9 @@ def _remark(results: Results, encoder: str, task: str, similarity: BeforeAfter) 
     """What is special about an encoder on a task; an exception to finding 1 is marked."""
     parts = []
     runs = runs_of(results, encoder, task)
-    losses = sum(loses_accuracy(results, run) for run in runs)
-    if losses:
-        parts.append("exception: accuracy falls" + (f" in {losses} of {len(runs)} runs" if len(runs) > 1 else ""))
+    test = accuracy_test(results, runs[0].pair, runs) if runs else None
+    if test is not None and test.is_harm:
+        parts.append("exception: accuracy falls beyond its noise")
     change = difference(*similarity)
     if change is not None and change >= 0:
         parts.append("exception: similarity does not fall")
@@ -333,7 +313,7 @@ SIGNIFICANTLY = (
 
 def mean_moved(results: Results, runs: Sequence[Run]) -> tuple[Value, Value]:
     """The number of labels that moved farther from, and closer to, their nearest label; mean over seeds."""
-    counts = [moved for run in runs if (moved := moved_labels(results, run)) is not None]
+    counts = [moved for run in runs if (moved := raw_moved_labels(results, run)) is not None]
     if not counts:
         return None, None
     farther, closer, _ = (sum(column) / len(counts) for column in zip(*counts, strict=True))

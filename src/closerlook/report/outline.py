@@ -11,7 +11,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from closerlook.report import divergence, finding_tables, labels, nulls, published, shape, study_facts, uncertainty
+from closerlook.report import (
+    divergence,
+    finding_tables,
+    labels,
+    nulls,
+    published,
+    shape,
+    study_facts,
+    uncertainty,
+    verdict_tables,
+)
 from closerlook.report.figures import Figure, centroids, changes, distances, point_similarity, similarity
 from closerlook.report.figures import divergence as divergence_figures
 from closerlook.report.figures import nulls as null_figures
@@ -76,7 +86,7 @@ OUTLINE = (
         "The paper's five findings, in this study",
         "Verdicts",
         layout="verdicts",
-        tables=(TableEntry(finding_tables.findings_table, on_page=False),),
+        tables=(TableEntry(verdict_tables.findings_table, on_page=False),),
     ),
     Section(
         "run",
@@ -106,7 +116,11 @@ OUTLINE = (
         kicker="Finding 1",
         finding=1,
         figures=(FigureEntry("accuracy", "Accuracy and train–test similarity", changes.accuracy_change),),
-        tables=(TableEntry(finding_tables.accuracy_table), TableEntry(published.published_accuracy)),
+        tables=(
+            TableEntry(finding_tables.accuracy_table),
+            TableEntry(verdict_tables.harm_table),
+            TableEntry(published.published_accuracy),
+        ),
         absent="Neither accuracy nor train–test similarity was measured.",
     ),
     Section(
@@ -168,6 +182,14 @@ OUTLINE = (
         ),
         tables=(TableEntry(finding_tables.layers_table),),
         absent="No fine-tuned encoder was compared with its pretrained state.",
+    ),
+    Section(
+        "earlier-rules",
+        "The rules, and what earlier rules say",
+        "Rules",
+        kicker=BEYOND,
+        texts=(verdict_tables.earlier_text,),
+        tables=(TableEntry(verdict_tables.earlier_table),),
     ),
     Section(
         "nulls",

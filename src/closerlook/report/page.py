@@ -15,13 +15,14 @@ from closerlook.report.finding_tables import shows_undecided
 from closerlook.report.inlining import pack, runtime, safe_script, script_hash, script_json
 from closerlook.report.outline import OUTLINE, Section, figure_entries, tables_of
 from closerlook.report.tables import Column, Remark, Table, Term, Value, show_null, show_plain, show_spread
+from closerlook.report.verdict_tables import RULES_USED
 from closerlook.study.findings import Finding
 from closerlook.study.kinds.geometry import MOST_BLOCKED_MERGES
 from closerlook.study.readings import Measurement, Results
 from closerlook.version import __version__
 
-MOST_SQUARES = 30  # runs of a finding; with more, the cards show only numbers
-VERDICTS = {"holds": "✓", "fails": "✕", "mixed": "◐", "cannot tell": "?"}
+MOST_SQUARES = 30  # pairs of a finding; with more, the cards show only numbers
+VERDICTS = {"holds": "✓", "fails": "✕", "mixed": "◐", "within noise": "≈", "cannot tell": "?"}
 
 
 class Panel(TypedDict):
@@ -81,7 +82,8 @@ def make_page(results: Results, findings: list[Finding], figures: Sequence[Figur
         title=results.name,
         results=results,
         findings=findings,
-        squares=all(finding.n_for + finding.n_against + finding.n_no_answer <= MOST_SQUARES for finding in findings),
+        squares=all(finding.n_pairs <= MOST_SQUARES for finding in findings),
+        rules_used=RULES_USED,
         parts=page_parts(results, findings, groups),
         specs=specs,
         facts=study_facts,

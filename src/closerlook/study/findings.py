@@ -1,27 +1,40 @@
-"""The five findings of Zhou & Srikumar (2022), judged from the table of a study.
+"""The five findings of Zhou & Srikumar (2022), judged from the table of a study by rules of version 2.
 
-Each finding asks one question about each fine-tuning run; the run supports it, contradicts it, or has no answer.
-`verdicts` turns the answers into a verdict, by the same rule for all five.
+Each finding asks one question about each pair of encoder and task, averaged over the seeds of fine-tuning. A change
+counts only beyond its own noise (`noise`), so a pair supports the finding, contradicts it, is within noise, or has no
+answer. `verdicts` turns the answers into a verdict, by the same rule for all five. `earlier_rules` has the rules of
+version 1.
 """
 
 from __future__ import annotations
 
-import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from closerlook.study.kinds.comparison import FEWEST_LABELS
-from closerlook.study.readings import Measurement, Results, Run, index_results, null_names
-from closerlook.study.verdicts import Answer, Finding, count_answers, count_runs, make_finding
+from closerlook.study.noise import HARM, Effect, NoHarm, change, count_change, half_width, no_harm, seed_margin
+from closerlook.study.readings import Measurement, Results, index_results
+from closerlook.study.rules import RULES, VERSION, rules_hash
+from closerlook.study.runs import Pair, Run, by_pair
+from closerlook.study.shuffled_clauses import null_clause, null_text, show_count, show_similarity, shuffled_clause
+from closerlook.study.verdicts import (
+    SHARE,
+    SIGNIFICANCE,
+    Answer,
+    Finding,
+    Support,
+    count,
+    count_pairs,
+    make_finding,
+    with_answer,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Answer", "Finding", "judge", "judge_results"]
-
-SIGNIFICANCE = 0.05
-"""The largest p-value that counts as significant."""
+__all__ = ["RULES", "SIGNIFICANCE", "VERSION", "Answer", "Finding", "judge", "judge_results", "rules_hash"]
 
 OVERLAP = 0.5
 """Two tasks are related if at least this fraction of all their label names occurs in both."""
@@ -40,6 +53,26 @@ def judge_results(results: Results) -> list[Finding]:
     return [judge_one(results) for judge_one in (diverge, form_clusters, move_apart, transfer, change_by_layer)]
 
 
+def _pairs(results: Results, *, own: bool) -> dict[Pair, list[Run]]:
+    return by_pair(results.runs(own=own))
+
+
+SUPPORTS: dict[str, tuple[Support, Support]] = {"up": ("for", "against"), "down": ("against", "for")}
+"""Direction of a change -> the answer if the finding expects a rise, and if it expects a fall."""
+
+
+def _support(effect: Effect, *, rise: bool) -> Support:
+    """The answer of a change. rise: whether the finding expects a rise."""
+    return SUPPORTS[effect.direction][0 if rise else 1] if effect.direction in SUPPORTS else "within noise"
+
+
+def _beyond(effect: Effect) -> str:
+    return "within noise" if effect.direction == "within noise" else "beyond noise"
+
+
+NO_INTERVALS = "no intervals over examples, so the noise is unknown: add uncertainty to the plan's measures"
+
+
 # ---- 1: train and test ----
 
 NO_TRAIN_TEST = "no train–test similarity was measured before and after fine-tuning"
@@ -47,84 +80,82 @@ NO_TRAIN_TEST = "no train–test similarity was measured before and after fine-t
 
 def diverge(results: Results) -> Finding:
     """Finding 1: fine-tuning makes train and test diverge, mostly without harm."""
-    answers = [_diverges(results, run) for run in results.runs(own=True)]
-    lower, harmed = (sum(sign in answer.signs for answer in answers) for sign in ("falls", "harmed"))
-    known = sum(count_answers(answers))
+    answers = [_diverges(results, pair, runs) for pair, runs in _pairs(results, own=True).items()]
+    known = with_answer(answers)
+    lower = sum("falls" in answer.signs for answer in known)
     return make_finding(
         1,
         "Fine-tuning makes train and test diverge, mostly without harm",
         answers,
-        result=f"Train and test become less similar in {lower} of {count_runs(known)}"
-        + _null_clause(results, answers, f"similarity_{results.train_test}")
-        + f", and accuracy falls by more than its standard deviation in {harmed}",
-        rule="A run supports the finding if the spatial similarity of train and test at the last layer is lower after "
-        "fine-tuning than before, and accuracy does not fall by more than its standard deviation; otherwise it "
-        "contradicts the finding. This standard deviation is √(sd_before² + sd_after²), where sd is the standard "
-        "deviation over the seeds of the probes. If accuracy was not measured, similarity alone decides. A run has no "
-        "answer if the similarity was not measured.",
+        result=f"Train and test become less similar beyond noise in {lower} of {count_pairs(len(known))}"
+        + null_clause(results, known, f"similarity_{results.train_test}")
+        + _harm_clause(results, known),
+        rule=RULES[1],
+        unit="",
         no_answer=_reasons(answers) or NO_TRAIN_TEST,
     )
 
 
-def _diverges(results: Results, run: Run) -> Answer:
-    similarity = f"similarity_{results.train_test}"
-    before, after = results.before(similarity, run.encoder, run.task), results.after(similarity, run)
-    if before is None or after is None:
-        return _without_similarity(results, run, NO_TRAIN_TEST)
-    falls, harmed = after.value < before.value, loses_accuracy(results, run)
-    reason = f"similarity {'falls' if falls else 'does not fall'}: {before.value:.2f} before, {after.value:.2f} after"
-    reason += null_text([run], results, similarity, " (with shuffled labels: {})")
-    signs = frozenset({"falls"} if falls else ()) | frozenset({"harmed"} if harmed else ())
-    return Answer(run, falls and not harmed, reason + _accuracy_clause(results, run, harmed=harmed), signs)
+def _diverges(results: Results, pair: Pair, runs: Sequence[Run]) -> Answer:
+    name = f"similarity_over_examples_{results.train_test}"
+    before, after = results.before(name, pair.encoder, pair.task), [results.after(name, run) for run in runs]
+    effect = change(before, after)
+    if before is None or effect is None:
+        return _without_similarity(results, pair, runs, f"similarity_{results.train_test}", NO_TRAIN_TEST)
+    harm = accuracy_test(results, pair, runs)
+    support = "against" if harm is not None and harm.is_harm else _support(effect, rise=False)
+    reason = (
+        f"similarity {before.value:.2f} before, {before.value + effect.value:.2f} after, {_beyond(effect)} "
+        f"(± {effect.margin:.2f})"
+        + null_text(runs, results, f"similarity_{results.train_test}", "; shuffled labels: {}")
+    )
+    signs = frozenset({"falls"} if effect.direction == "down" else ())
+    return Answer(pair, support, reason + _accuracy_clause(harm), effect, signs)
 
 
-def _accuracy_clause(results: Results, run: Run, *, harmed: bool) -> str:
-    """Whether accuracy falls by more than its standard deviation, as a clause; empty if it was not measured."""
-    is_known = results.before("accuracy", run.encoder, run.task) and results.after("accuracy", run)
-    verb = "falls" if harmed else "does not fall"
-    return f"; accuracy {verb} by more than its standard deviation" if is_known else ""
+def accuracy_test(results: Results, pair: Pair, runs: Sequence[Run]) -> NoHarm | None:
+    """The equivalence test of a pair's accuracy; None if accuracy was not measured before and after."""
+    names = ("accuracy", "accuracy_sd")
+    before = tuple(results.before(name, pair.encoder, pair.task) for name in names)
+    after = [tuple(results.after(name, run) for name in names) for run in runs]
+    return no_harm((before[0], before[1]), [(accuracy, sd) for accuracy, sd in after])
 
 
-def _without_similarity(results: Results, run: Run, otherwise: str) -> Answer:
-    """No answer: because there are too few labels, or for another reason."""
-    labels = results.before("n_labels", run.encoder, run.task) or results.after("n_labels", run)
-    if labels is None or labels.value >= FEWEST_LABELS:
-        return Answer(run, None, otherwise)
-    return Answer(run, None, f"spatial similarity needs {FEWEST_LABELS} labels, and there are {labels.value:.0f}")
+def _accuracy_clause(harm: NoHarm | None) -> str:
+    if harm is None:
+        return "; accuracy was not measured"
+    result = "falls beyond its noise" if harm.is_harm else "does not fall beyond its noise"
+    shown = "excluded" if harm.is_shown else f"not excluded (power {harm.power:.0%})"
+    return f"; accuracy {result}, and a fall of {100 * HARM:.0f} points is {shown}"
+
+
+def _harm_clause(results: Results, answers: Sequence[Answer]) -> str:
+    """How often accuracy falls, and how often a fall can be excluded, as a clause."""
+    runs = _pairs(results, own=True)
+    tests = [test for answer in answers if (test := accuracy_test(results, answer.pair, runs[answer.pair])) is not None]
+    if not tests:
+        return "; accuracy was not measured, so harm is not judged"
+    harmed, shown = sum(test.is_harm for test in tests), sum(test.is_shown for test in tests)
+    power = statistics.median(test.power for test in tests)
+    return (
+        f"; accuracy falls beyond its noise in {harmed} of {len(tests)}; a fall of {100 * HARM:.0f} percentage points "
+        f"or more is excluded in {shown} (equivalence test; its median power is {power:.0%})"
+    )
+
+
+def _without_similarity(results: Results, pair: Pair, runs: Sequence[Run], name: str, otherwise: str) -> Answer:
+    """No answer: there are too few labels, no intervals, or another reason."""
+    labels = results.before("n_labels", pair.encoder, pair.task) or results.after("n_labels", runs[0])
+    if labels is not None and labels.value < FEWEST_LABELS:
+        reason = f"spatial similarity needs {FEWEST_LABELS} labels, and there are {labels.value:.0f}"
+    else:
+        reason = NO_INTERVALS if results.after(name, runs[0]) is not None else otherwise
+    return Answer(pair, "no answer", reason)
 
 
 def _reasons(answers: Sequence[Answer]) -> str:
-    """The different reasons why runs have no answer; empty if all have one."""
-    return "; ".join(dict.fromkeys(answer.reason for answer in answers if answer.holds is None))
-
-
-def null_text(runs: Sequence[Run], results: Results, measure: str, template: str) -> str:
-    """The mean of a measure on shuffled labels after the runs, as '0.02 ± 0.15' in the template; empty if unknown."""
-    mean, sd = ([results.after(name, run) for run in runs] for name in null_names(measure))
-    means, deviations = ([entry.value for entry in entries if entry is not None] for entries in (mean, sd))
-    if not means:
-        return ""
-    spread = f" ± {sum(deviations) / len(deviations):.2f}" if deviations else ""
-    mean_text = f"{round(sum(means) / len(means), 2) + 0.0:.2f}"  # adding zero turns a negative zero into zero
-    return template.format(f"{mean_text}{spread}".replace("-", "−"))
-
-
-def _null_clause(results: Results, answers: Sequence[Answer], measure: str) -> str:
-    """The mean of a similarity on shuffled labels over all runs with an answer, as a clause; empty if unknown."""
-    runs = [answer.run for answer in answers if answer.holds is not None]
-    text = null_text(runs, results, measure, "{}")
-    meaning = "mean ± standard deviation" if "±" in text else "mean"
-    return f" (with shuffled labels, the similarity after fine-tuning is {text}, {meaning})" if text else ""
-
-
-def loses_accuracy(results: Results, run: Run) -> bool:
-    """Whether accuracy falls by more than the standard deviations before and after combined."""
-    entries = [results.before(name, run.encoder, run.task) for name in ("accuracy", "accuracy_sd")]
-    entries += [results.after(name, run) for name in ("accuracy", "accuracy_sd")]
-    before, sd_before, after, sd_after = (None if entry is None else entry.value for entry in entries)
-    if before is None or after is None:
-        return False
-    return bool(before - after > ((sd_before or 0.0) ** 2 + (sd_after or 0.0) ** 2) ** 0.5)
+    """The different reasons why pairs have no answer; empty if all have one."""
+    return "; ".join(dict.fromkeys(answer.reason for answer in answers if answer.support == "no answer"))
 
 
 # ---- 2: clusters ----
@@ -132,74 +163,50 @@ def loses_accuracy(results: Results, run: Run) -> bool:
 
 def form_clusters(results: Results) -> Finding:
     """Finding 2: fine-tuning groups the points of a label into few clusters."""
-    answers = [_forms_clusters(results, run) for run in results.runs(own=True)]
-    fewer, known = count_answers(answers)[0], sum(count_answers(answers))
+    pairs = _pairs(results, own=True)
+    answers = [_forms_clusters(results, pair, runs) for pair, runs in pairs.items()]
+    known = with_answer(answers)
     minimal = sum("minimal" in answer.signs for answer in answers)
+    lowest = f"{count_pairs(minimal)} had the lowest possible number of clusters before and after; " if minimal else ""
     return make_finding(
         2,
         "Fine-tuning groups the points of a label into few clusters",
         answers,
-        result=_clusters_result(fewer, known, minimal) + _shuffled_clause(results, [answer.run for answer in answers]),
-        rule="A run supports the finding if, at the last layer, train has fewer clusters after fine-tuning than "
-        "before; it contradicts the finding if train has as many or more. It has no answer if the clusters were not "
-        "counted both before and after, or if their number counts as the lowest possible both before and after, that "
-        "is, if it is at most one for each label plus one for each point that has the same vector as a point of "
-        "another label.",
+        result=f"{lowest}{'the' if minimal else 'The'} number of clusters falls beyond noise in "
+        f"{count(answers, 'for')} of {'the other ' if minimal else ''}{count_pairs(len(known))}"
+        + shuffled_clause(results, [run for runs in pairs.values() for run in runs]),
+        rule=RULES[2],
+        unit="clusters",
         no_answer="every space had the lowest possible number of clusters before and after fine-tuning"
         if minimal
         else "no cluster counts were measured before and after fine-tuning",
     )
 
 
-def _clusters_result(fewer: int, known: int, minimal: int) -> str:
-    """In how many runs the number of clusters falls, and in how many it cannot fall."""
-    if not minimal:
-        return f"The number of clusters falls in {fewer} of {count_runs(known)}"
-    effect = (
-        f"in the other one, the number {'falls' if fewer else 'does not fall'}"
-        if known == 1
-        else f"the number falls in {fewer} of the other {known}"
-    )
-    minimum = f"{minimal} had the lowest possible number of clusters before and after"
-    return f"Of {count_runs(known + minimal)}, {minimum}; {effect}"
-
-
-def _forms_clusters(results: Results, run: Run) -> Answer:
-    before, after = results.before("n_clusters", run.encoder, run.task), results.after("n_clusters", run)
-    labels = results.before("n_labels", run.encoder, run.task) or results.after("n_labels", run)
-    if before is None or after is None or labels is None:
-        return Answer(run, None, "no cluster counts were measured before and after fine-tuning")
-    conflicts = results.before("n_conflicts", run.encoder, run.task), results.after("n_conflicts", run)
-    at_start, at_end = (0.0 if count is None else count.value for count in conflicts)
-    if before.value <= labels.value + at_start and after.value <= labels.value + at_end:
+def _forms_clusters(results: Results, pair: Pair, runs: Sequence[Run]) -> Answer:
+    start = results.before("n_clusters", pair.encoder, pair.task)
+    ends = [(run, end) for run in runs if (end := results.after("n_clusters", run)) is not None]
+    labels = results.before("n_labels", pair.encoder, pair.task) or results.after("n_labels", runs[0])
+    if start is None or not ends or labels is None:
+        return Answer(pair, "no answer", "no cluster counts were measured before and after fine-tuning")
+    lowest = labels.value + _value(results.before("n_conflicts", pair.encoder, pair.task))
+    before = max(0.0, start.value - lowest)
+    after = [max(0.0, end.value - labels.value - _value(results.after("n_conflicts", run))) for run, end in ends]
+    if before == 0 and not any(after):
         reason = (
-            f"the lowest possible number before and after: {before.value:.0f} clusters for {labels.value:.0f} labels"
+            f"the lowest possible number before and after: {start.value:.0f} clusters for {labels.value:.0f} labels"
         )
-        reason += f" and {at_start:.0f} points in conflict" if at_start else ""
-        return Answer(run, None, reason, frozenset({"minimal"}))
-    reason = f"{before.value:.0f} clusters become {after.value:.0f}"
-    return Answer(run, after.value < before.value, reason + _shuffled_clause(results, [run], " ({})"))
+        conflicts = lowest - labels.value
+        reason += f" and {conflicts:.0f} points in conflict" if conflicts else ""
+        return Answer(pair, "no answer", reason, signs=frozenset({"minimal"}))
+    effect = count_change(before, after)
+    mean = statistics.fmean(end.value for _, end in ends)
+    reason = f"{start.value:.0f} clusters become {show_count(mean)}, {_beyond(effect)} (± {effect.margin:.1f})"
+    return Answer(pair, _support(effect, rise=False), reason + shuffled_clause(results, runs, " ({})"), effect)
 
 
-def _shuffled_clause(results: Results, runs: Sequence[Run], template: str = "; {}") -> str:
-    """The number of clusters after the runs, with shuffled and with true labels on the same points, as a clause."""
-    counts = [[results.after(f"subsampled_clusters{end}", run) for run in runs] for end in ("_null_mean", "")]
-    shuffled, true = ([count.value for count in part if count is not None] for part in counts)
-    if not shuffled or not true:
-        return ""
-    points = max((count.n or 0 for count in counts[1] if count is not None), default=0)
-    size = f"on {_subsamples(len(runs))}{points:,} points, " if points else ""
-    text = f"{size}shuffled labels give {_range(shuffled)} clusters on average and true labels {_range(true)}"
-    return template.format(text + (", depending on the run" if len(runs) > 1 else ""))
-
-
-def _subsamples(n_runs: int) -> str:
-    return "a subsample of " if n_runs == 1 else "subsamples of at most "
-
-
-def _range(values: Sequence[float]) -> str:
-    """The range of some numbers, with one decimal where a number is not whole: '17' or '19.5 to 60'."""
-    return " to ".join(dict.fromkeys(f"{value:,.1f}".removesuffix(".0") for value in (min(values), max(values))))
+def _value(measurement: Measurement | None) -> float:
+    return 0.0 if measurement is None else measurement.value
 
 
 # ---- 3: distances ----
@@ -207,64 +214,73 @@ def _range(values: Sequence[float]) -> str:
 
 def move_apart(results: Results) -> Finding:
     """Finding 3: clusters of different labels move away from each other."""
-    answers = [_moves(results, run) for run in results.runs(own=True)]
-    more, known = count_answers(answers)[0], sum(count_answers(answers))
-    relative = [change for run in results.runs(own=True) if (change := relative_change(results, run)) is not None]
-    grown = sum(change > 0 for change in relative)
-    also = f"; the mean distance divided by the RMS radius of the space grows in {grown} of {len(relative)}"
-    also = also if relative else ""
-    tests = [counts for run in results.runs(own=True) if (counts := significantly_moved(results, run)) is not None]
-    if tests:
-        up, down, tested = (sum(column) for column in zip(*tests, strict=True))
-        also += (
-            f"; {up} of {tested} labels move significantly farther away and {down} significantly closer "
-            f"(p ≤ {SIGNIFICANCE} after Holm correction)"
-        )
+    pairs = _pairs(results, own=True)
+    answers = [_moves(results, pair, runs) for pair, runs in pairs.items()]
+    relative = [
+        shift for runs in pairs.values() for run in runs if (shift := relative_change(results, run)) is not None
+    ]
+    grown = sum(shift > 0 for shift in relative)
+    also = f"; the mean distance divided by the RMS radius of the space grows in {grown} of {len(relative)} runs"
+    labels = [counts for pair, runs in pairs.items() if (counts := moved_labels(results, pair, runs)) is not None]
     return make_finding(
         3,
         "Clusters of different labels move away from each other",
         answers,
-        result=f"More than half of the labels move farther from the nearest other label in {more} of "
-        f"{count_runs(known)}{also}",
-        rule="A run supports the finding if, at the last layer, on train, more than half of the labels have a larger "
-        "distance to the nearest other label after fine-tuning than before; it contradicts the finding if half or "
-        "fewer have. It has no answer if label distances were not measured. Distances grow with the norm of the "
-        "vectors, so the text above also reports the change relative to the RMS radius; the verdict does not use it.",
-        no_answer="no label distances were measured before and after fine-tuning",
+        result="The mean distance of a label to the nearest other label grows beyond noise in "
+        f"{count(answers, 'for')} of {count_pairs(len(with_answer(answers)))}{also if relative else ''}"
+        + (f"; {_labels_clause(labels)}" if labels else ""),
+        rule=f"{RULES[3]} Distances grow with the norm of the vectors, so the change relative to the RMS radius is "
+        "reported as well; the verdict does not use it.",
+        unit="%",
+        no_answer=_reasons(answers) or "no label distances were measured before and after fine-tuning",
     )
 
 
-def _moves(results: Results, run: Run) -> Answer:
-    counts = moved_labels(results, run)
+def _moves(results: Results, pair: Pair, runs: Sequence[Run], *, rise: bool = True, prefix: str = "") -> Answer:
+    """Whether the mean minimum distance changes. rise: whether the finding expects that it grows."""
+    name = "mean_minimum_distance"
+    before, after = results.before(name, pair.encoder, pair.task), [results.after(name, run) for run in runs]
+    if before is None or not any(after):
+        return Answer(pair, "no answer", "no label distances were measured before and after fine-tuning")
+    effect = change(before, after)
+    if effect is None:
+        return Answer(pair, "no answer", NO_INTERVALS)
+    share = effect.scaled(100 / before.value) if before.value else effect
+    counts = moved_labels(results, pair, runs)
+    support = _support(effect, rise=rise) if _labels_agree(effect, counts) else "within noise"
+    reason = (
+        f"{prefix}mean distance {before.value:.3g} before, {before.value + effect.value:.3g} after, {_beyond(effect)} "
+        f"(± {effect.margin:.2g})" + (f"; {_labels_clause([counts])}" if counts else "")
+    )
+    return Answer(pair, support, reason, share)
+
+
+def _labels_agree(effect: Effect, counts: tuple[int, int, int] | None) -> bool:
+    """Whether more labels move in the direction of the mean than in the other; true if that is unknown."""
     if counts is None:
-        return Answer(run, None, "no label distances")
-    up, down, still = counts
-    test = significantly_moved(results, run)
-    reason = f"{up} of {up + down + still} labels move farther away"
-    return Answer(
-        run, up > down + still, reason + (f", {test[0]} of {test[2]} significantly (Holm-corrected)" if test else "")
-    )
+        return True
+    farther, closer, _ = counts
+    return farther > closer if effect.value > 0 else closer > farther
 
 
-def moved_labels(results: Results, run: Run) -> tuple[int, int, int] | None:
-    """The number of labels whose minimum distance increased, decreased, and stayed the same."""
-    up, down = results.after("n_labels_increased", run), results.after("n_labels_decreased", run)
-    if up is None or down is None:
+def _labels_clause(counts: Sequence[tuple[int, int, int]]) -> str:
+    """How many labels moved, over some pairs, as a clause."""
+    farther, closer, still = (sum(column) for column in zip(*counts, strict=True))
+    return f"{farther} of {farther + closer + still} labels move farther away beyond noise, {closer} closer"
+
+
+def moved_labels(results: Results, pair: Pair, runs: Sequence[Run]) -> tuple[int, int, int] | None:
+    """The number of labels whose minimum distance grows beyond noise, falls beyond noise, and does neither.
+
+    None if the minimum distances of labels have no intervals over examples.
+    """
+    before = results.label_values("minimum_distance", pair)
+    after = [results.label_values("minimum_distance", pair, run.seed) for run in runs]
+    effects = [change(start, [end.get(label) for end in after]) for label, start in before.items()]
+    directions = [effect.direction for effect in effects if effect is not None]
+    if not directions:
         return None
-    change = results.after("mean_minimum_distance_change", run)
-    total = int(up.value + down.value) if change is None or change.n is None else change.n
-    return int(up.value), int(down.value), total - int(up.value + down.value)
-
-
-def significantly_moved(results: Results, run: Run) -> tuple[int, int, int] | None:
-    """The number of labels whose minimum distance increased significantly, decreased significantly, and was tested."""
-    up, down = (
-        results.after("n_labels_significantly_increased", run),
-        results.after("n_labels_significantly_decreased", run),
-    )
-    if up is None or down is None:
-        return None
-    return int(up.value), int(down.value), up.n or 0
+    return directions.count("up"), directions.count("down"), directions.count("within noise")
 
 
 def relative_change(results: Results, run: Run) -> float | None:
@@ -279,27 +295,25 @@ def relative_change(results: Results, run: Run) -> float | None:
 
 def transfer(results: Results) -> Finding:
     """Finding 4: fine-tuning on a related task also moves labels apart; on an opposed task it brings them closer."""
-    runs = results.runs(own=False)
-    kinds = {run: relation(results, run.tuned_on, run.task) for run in runs}
-    answers = [_transfers(results, run, kinds[run]) for run in runs]
-    parts = "; ".join(_kind_clause(answers, kinds, kind) for kind in ("related", "opposed"))
+    pairs = _pairs(results, own=False)
+    kinds = {pair: relation(results, pair.tuned_on, pair.task) for pair in pairs}
+    answers = [_transfers(results, pair, runs, kinds[pair]) for pair, runs in pairs.items()]
+    by_kind = {kind: [one for one in answers if kinds[one.pair] == kind] for kind in ("related", "opposed")}
+    parts = "; ".join(_kind_clause(part, kind) for kind, part in by_kind.items())
     finding = make_finding(
         4,
         "Fine-tuning on a related task also moves labels apart; on an opposed task it brings them closer",
         answers,
         result=parts.capitalize(),
-        rule="A run that is probed on a task other than its own supports the finding if, after fine-tuning on a "
-        "related task, more than half of the probed task's labels are farther from the nearest other label, or, after "
-        "an opposed task, fewer than half; otherwise it contradicts the finding. Related: at least half of all label "
-        "names of the two tasks occur in both. Opposed: fine-tuned on pos (or toy-pos), which gives all prepositions "
-        "one label, and probed on ps-role or ps-fxn (toy-role, toy-fxn), which distinguish them. With other pairs of "
-        "tasks, or if label distances were not measured, a run has no answer. The finding can hold only if both a "
-        "related and an opposed task were measured.",
-        no_answer="no fine-tuning run was measured on a related or an opposed task",
+        rule=RULES[4],
+        unit="% in the expected direction",
+        no_answer=_reasons(answers) or "no fine-tuning run was measured on a related or an opposed task",
     )
-    measured = {kinds[answer.run] for answer in answers if answer.holds is not None}
-    if finding.verdict == "holds" and len(measured) < 2:
+    shares = [count(part, "for") / len(known) if (known := with_answer(part)) else None for part in by_kind.values()]
+    if finding.verdict == "holds" and None in shares:
         return replace(finding, verdict="cannot tell")
+    if finding.verdict == "holds" and any(share is not None and share < SHARE for share in shares):
+        return replace(finding, verdict="mixed")
     return finding
 
 
@@ -313,27 +327,26 @@ def relation(results: Results, tuned_on: str, task: str) -> str:
     return "related" if all_ and shared >= OVERLAP * all_ else ""
 
 
-def _transfers(results: Results, run: Run, kind: str) -> Answer:
-    counts = moved_labels(results, run)
-    if counts is None or not kind:
-        return Answer(run, None, "no label distances" if kind else "the two tasks are neither related nor opposed")
-    up, down, still = counts
-    holds = up > down + still if kind == "related" else up < down + still
-    return Answer(run, holds, f"{kind} task; {up} of {up + down + still} labels move farther away")
+def _transfers(results: Results, pair: Pair, runs: Sequence[Run], kind: str) -> Answer:
+    if not kind:
+        return Answer(pair, "no answer", "the two tasks are neither related nor opposed")
+    answer = _moves(results, pair, runs, rise=kind == "related", prefix=f"{kind} task; ")
+    if answer.effect is None or kind == "related":
+        return answer
+    return replace(answer, effect=answer.effect.scaled(-1))
 
 
-def _kind_clause(answers: Sequence[Answer], kinds: dict[Run, str], kind: str) -> str:
-    """The result of the runs of one relation: 'fine-tuning on an opposed task brings … in 1 of 2 runs'."""
-    known = [answer for answer in answers if kinds[answer.run] == kind and answer.holds is not None]
+def _kind_clause(answers: Sequence[Answer], kind: str) -> str:
+    """The result of the pairs of one relation: 'fine-tuning on an opposed task brings … in 1 of 2 pairs'."""
+    known = with_answer(answers)
     if not known:
         return f"no {kind} task was measured"
-    effect = "moves most labels farther away" if kind == "related" else "brings most labels closer"
-    n_for, _ = count_answers(known)
-    return f"fine-tuning on {'a' if kind == 'related' else 'an'} {kind} task {effect} in {n_for} of {_runs(len(known))}"
-
-
-def _runs(n: int) -> str:
-    return "1 run" if n == 1 else f"{n} runs"
+    effect = "moves labels farther away" if kind == "related" else "brings labels closer"
+    article = "a" if kind == "related" else "an"
+    return (
+        f"fine-tuning on {article} {kind} task {effect} beyond noise in {count(known, 'for')} of "
+        f"{count_pairs(len(known))}, and does the opposite in {count(known, 'against')}"
+    )
 
 
 # ---- 5: layers ----
@@ -343,74 +356,67 @@ NO_LAYERS = "the similarity to the pretrained encoder was not measured at two or
 
 def change_by_layer(results: Results) -> Finding:
     """Finding 5: higher layers change most, but not arbitrarily."""
-    answers = [_changes(results, run) for run in results.runs(own=True)]
-    known = sum(count_answers(answers))
-    higher, kept = (sum(sign in answer.signs for answer in answers) for sign in ("higher", "kept"))
+    answers = [_changes(results, pair, runs) for pair, runs in _pairs(results, own=True).items()]
+    known = with_answer(answers)
+    changed, higher, kept = (sum(sign in answer.signs for answer in known) for sign in ("changed", "higher", "kept"))
     return make_finding(
         5,
         "Higher layers change most, but not arbitrarily",
         answers,
-        result=f"The upper half of the layers changes more than the lower half in {higher} of {count_runs(known)}, and "
-        f"the last layer is still significantly similar to the pretrained encoder in {kept}"
-        + _null_clause(results, answers, "similarity_original")
-        + _random_weights_clause(results),
-        rule="A run supports the finding if the mean spatial similarity to the pretrained encoder is lower over the "
-        "upper half of the layers than over the lower half, and the permutation test of that similarity at the last "
-        f"layer gives p ≤ {SIGNIFICANCE}; otherwise it contradicts the finding. It has no answer if fewer than two "
-        "layers have a similarity, or if the labels were permuted too few times for such a p-value. Every layer with "
-        "a known similarity is used, including layer 0 (the embeddings); if the number of these layers is odd, the "
-        "middle one belongs to neither half.",
+        result=f"In {changed} of {count_pairs(len(known))}, the last layer changes by more than seeds and samples "
+        f"differ; upper layers change more than lower ones, beyond noise, in {higher}; the last layer is more similar "
+        f"to the pretrained encoder than to random weights, beyond noise, in {kept}"
+        + null_clause(results, known, "similarity_original"),
+        rule=RULES[5],
+        unit="",
         no_answer=_reasons(answers) or NO_LAYERS,
     )
 
 
-def _changes(results: Results, run: Run) -> Answer:
-    by_layer = similarity_by_layer(results, run)
-    if len(by_layer) < 2:
-        return _without_similarity(results, run, NO_LAYERS)
-    values = [similarity.value for _, similarity in sorted(by_layer.items())]
-    half = len(values) // 2
-    more = sum(values[-half:]) < sum(values[:half])
-    p = results.after("similarity_p_value_original", run, layer=max(by_layer))
-    if p is None or (p.n is not None and 1 / (p.n + 1) > SIGNIFICANCE):
-        return Answer(run, None, _without_test(results, run, p))
-    kept = p.value <= SIGNIFICANCE
+def _changes(results: Results, pair: Pair, runs: Sequence[Run]) -> Answer:
+    by_run = [halves for run in runs if (halves := _lower_minus_upper(results, run)) is not None]
+    if not by_run:
+        return _without_similarity(results, pair, runs, "similarity_original", NO_LAYERS)
+    last = [end for run in runs if (end := results.after("similarity_over_examples_original", run)) is not None]
+    widths = [width for end in last if (width := half_width(end)) is not None]
+    if not widths:
+        return Answer(pair, "no answer", NO_INTERVALS)
+    random = [end.value for run in runs if (end := results.after("similarity_random", run)) is not None]
+    limits = noise_limits(results, pair)
+    if not random or not limits:
+        missing = "to random weights was not measured" if limits else "of seeds or of halves of train is unknown"
+        return Answer(pair, "no answer", f"the similarity {missing}")
+    examples, kept = statistics.fmean(widths), [end.value for end in last]
+    effect = Effect(statistics.fmean(by_run), max(examples, seed_margin(by_run)))
+    similarity = statistics.fmean(kept)
+    above = Effect(similarity - statistics.fmean(random), max(examples, seed_margin(kept)))
+    changed = similarity < min(limits.values())
+    facts = {"changed": changed, "higher": effect.direction == "up", "kept": above.direction == "up"}
+    support: Support = "for" if all(facts.values()) else "within noise"
+    if changed and "down" in (effect.direction, above.direction):
+        support = "against"
+    listed = ", ".join(f"{what} {show_similarity(limit)}" for what, limit in limits.items())
     reason = (
-        f"upper layers {'change more' if more else 'do not change more'}; the similarity to the pretrained encoder is "
-        f"{'significant' if kept else 'not significant'}"
+        f"similarity to the pretrained encoder {show_similarity(similarity)} at the last layer (± {examples:.2f}); "
+        f"{listed}; random weights {show_similarity(statistics.fmean(random))}; lower half of the layers minus upper "
+        f"half {show_similarity(effect.value)}, {_beyond(effect)} (± {effect.margin:.2f})"
     )
-    signs = frozenset({"higher"} if more else ()) | frozenset({"kept"} if kept else ())
-    return Answer(run, more and kept, reason, signs)
+    return Answer(pair, support, reason, effect, frozenset(name for name, is_so in facts.items() if is_so))
 
 
-def _without_test(results: Results, run: Run, p: Measurement | None) -> str:
-    """Why it cannot be known whether the similarity to the pretrained encoder is significant."""
-    if p is None or p.n is None:
-        return "no permutation test of the similarity to the pretrained encoder was made at the last layer"
-    labels = results.after("n_labels", run) or results.before("n_labels", run.encoder, run.task)
-    if labels is not None and math.factorial(int(labels.value)) == p.n + 1:  # all permutations were tried
-        return f"a permutation test of {labels.value:.0f} labels cannot give p ≤ {SIGNIFICANCE}, at least 4 are needed"
-    return (
-        f"a permutation test with {p.n} permutations cannot give p ≤ {SIGNIFICANCE}, at least "
-        f"{round(1 / SIGNIFICANCE) - 1} are needed (geometry.permutations in the plan)"
-    )
+def noise_limits(results: Results, pair: Pair) -> dict[str, float]:
+    """The similarity of two seeds, and of two halves of train in the pretrained encoder, where they were measured."""
+    seeds = [entry.value for entry in results.compared_with("similarity_seed", pair.encoder, pair.task, tuned=True)]
+    halves = results.before("similarity_halves", pair.encoder, pair.task)
+    limits = {"two seeds": statistics.fmean(seeds)} if seeds else {}
+    return limits | ({} if halves is None else {"two halves of train": halves.value})
 
 
-def _random_weights_clause(results: Results) -> str:
-    """The mean similarity to the pretrained encoder and to random weights, over runs that have both, as a clause."""
-    ends = [
-        (pretrained.value, random.value)
-        for run in results.runs(own=True)
-        if (pretrained := results.after("similarity_original", run)) is not None
-        and (random := results.after("similarity_random", run)) is not None
-    ]
-    if not ends:
-        return ""
-    to_pretrained, to_random = (f"{sum(part) / len(part):.2f}".replace("-", "−") for part in zip(*ends, strict=True))
-    return (
-        f"; the mean similarity of the fine-tuned last layer to the pretrained encoder is {to_pretrained}, and to the "
-        f"same encoder with random weights {to_random}"
-    )
+def _lower_minus_upper(results: Results, run: Run) -> float | None:
+    """The mean similarity to the pretrained encoder over the lower layers minus that over the upper layers."""
+    values = [similarity.value for _, similarity in sorted(similarity_by_layer(results, run).items())]
+    half = len(values) // 2
+    return statistics.fmean(values[:half]) - statistics.fmean(values[-half:]) if half else None
 
 
 def similarity_by_layer(results: Results, run: Run) -> dict[int, Measurement]:

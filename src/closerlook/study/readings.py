@@ -13,7 +13,7 @@ import numpy as np
 from closerlook.study.cells import PRETRAINED
 from closerlook.study.layers import HEAD_MEASURES, last_layer, measured_layers
 from closerlook.study.registry import MEASURES, find, split_name
-from closerlook.study.runs import Run
+from closerlook.study.runs import Pair, Run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,6 +138,25 @@ class Results:
         rows = self.at(measure, run.encoder, run.task, layer=layer, split=split)
         tuned, seed, final = (rows[name].to_numpy() for name in ("tuned_on", "seed", "is_final"))
         return _first(rows, (tuned == run.tuned_on) & (seed == run.seed) & final)
+
+    def label_values(self, measure: str, pair: Pair, seed: int | None = None) -> dict[str, Measurement]:
+        """A measure of each label at the last layer, on train, at the end of fine-tuning with a seed.
+
+        seed: None for the pretrained encoder; if that cell is missing, for step 0 of a fine-tuning run.
+        """
+        rows = self.at(measure, pair.encoder, pair.task)
+        tuned_on = rows["tuned_on"].to_numpy()
+        if seed is not None:
+            selected = (tuned_on == pair.tuned_on) & (rows["seed"].to_numpy() == seed) & rows["is_final"].to_numpy()
+        else:
+            pretrained = tuned_on == PRETRAINED
+            selected = pretrained if pretrained.any() else rows["step"].to_numpy() == 0
+        selected &= ~np.isnan(rows["value"].to_numpy(float))
+        columns = (rows[name].to_numpy()[selected].tolist() for name in ("label", "value", "ci_low", "ci_high"))
+        return {
+            str(label): Measurement(value, none_if_nan(low), none_if_nan(high))
+            for label, value, low, high in zip(*columns, strict=True)
+        }
 
     def compared_with(self, measure: str, encoder: str, task: str, *, tuned: bool) -> list[Measurement]:
         """A measure that compares two train spaces at the last layer: its values for all comparisons with this encoder.

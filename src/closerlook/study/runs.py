@@ -1,7 +1,8 @@
-"""`Run`: one fine-tuning, measured on one task."""
+"""`Run`: one fine-tuning, measured on one task; `Pair`: all runs of an encoder and a task, which differ in the seed."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -22,3 +23,30 @@ class Run:
     def own(self) -> bool:
         """Whether it is measured on the task it was fine-tuned on."""
         return self.tuned_on == self.task
+
+    @property
+    def pair(self) -> Pair:
+        """The encoder and the tasks of this run, without the seed."""
+        return Pair(self.encoder, self.tuned_on, self.task)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An encoder and a task: what was fine-tuned on `tuned_on` and measured on `task`, with any seed."""
+
+    encoder: str
+    tuned_on: str
+    task: str
+
+    @property
+    def own(self) -> bool:
+        """Whether it is measured on the task it was fine-tuned on."""
+        return self.tuned_on == self.task
+
+
+def by_pair(runs: Iterable[Run]) -> dict[Pair, list[Run]]:
+    """The runs of each pair, in the order of the runs."""
+    pairs: dict[Pair, list[Run]] = {}
+    for run in runs:
+        pairs.setdefault(run.pair, []).append(run)
+    return pairs
