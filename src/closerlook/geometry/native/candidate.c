@@ -14,10 +14,20 @@ enum {
     CROWD = SIZE(16, 2),    /* opposing clusters that are sorted */
     FEW = SIZE(8, 1),       /* a union with fewer foes left after the cheapest tests adds no hyperplane for its label */
     LARGE = SIZE(24, 3),    /* two clusters with at least this many points keep their hyperplane for their labels */
+    SOME = SIZE(32, 1),     /* points of a cluster that are tested before the others */
     STATEFUL = SIZE(16, 2), /* a solver state with at least this many active points is kept */
 };
 
 static const double *mean_of(const Greedy *g, int64_t foe) { return (foe < g->n ? g->link->mean : g->X) + foe * g->d; }
+
+/* The largest projection of a cluster's first points, or of a frozen row. */
+static double highest_of_some(const Greedy *g, int64_t point, const double *w)
+{
+    double highest = -INFINITY;
+    for (int i = 0; point >= 0 && i < SOME; i++, point = point < g->n ? g->link->next[point] : -1)
+        highest = fmax(highest, dot(g->X + point * g->d, w, g->d));
+    return highest;
+}
 
 /* Whether the direction between the means is the normal of a hyperplane between the union and an opposing cluster. */
 static int apart_by_means(Greedy *g, int64_t a, int64_t b, Found *f)
@@ -26,10 +36,12 @@ static int apart_by_means(Greedy *g, int64_t a, int64_t b, Found *f)
     double length = sqrt(squared_distance(g->union_mean, foe_mean, g->d));
     if (!(length > 0)) return 0;
     for (int64_t i = 0; i < g->d; i++) f->normal[i] = (g->union_mean[i] - foe_mean[i]) / length;
-    f->high = linkage_extreme(g->link, f->foe, f->normal, -1);
-    f->low = linkage_extreme_from(g->link, b, f->normal, 1, f->high);
-    if (f->low - f->high <= g->clear) return 0;
-    f->low = fmin(f->low, linkage_extreme_from(g->link, a, f->normal, 1, f->high));
+    double some = highest_of_some(g, f->foe, f->normal); /* enough to see most failures without a scan of the foe */
+    f->low = linkage_extreme_from(g->link, b, f->normal, 1, some);
+    if (f->low - some <= g->clear) return 0;
+    f->low = fmin(f->low, linkage_extreme_from(g->link, a, f->normal, 1, some));
+    if (f->low - some <= g->clear) return 0;
+    f->high = linkage_extreme_from(g->link, f->foe, f->normal, -1, f->low);
     return f->low - f->high > g->clear;
 }
 
@@ -158,8 +170,11 @@ static int solve_foes(Greedy *g, const Candidate *c, const int64_t *foes, int64_
         }
         g->counts.solved++, g->counts.steps += t->steps;
         memory_keep(g->memory, c->large, &t->found);
-        if (foe < g->n && c->crowded && l->size[foe] + g->members_n >= LARGE)
-            planes_add(g->planes, l->label[c->a], l->label[foe], t->found.normal);
+        if (foe < g->n && c->crowded && l->size[foe] + g->members_n >= LARGE) {
+            const Found *f = &t->found;
+            const int64_t own[2] = {c->a, c->b}, other[2] = {foe, foe};
+            planes_add_found(g->planes, f->turned ? other : own, f->turned ? own : other, f->low, f->high, f->normal);
+        }
     }
     return 1;
 }
@@ -192,6 +207,32 @@ static int pass_blocker(Greedy *g, const Candidate *c, int64_t part)
     return apart_cheaply(g, c, foe) || solve_foes(g, c, &foe, 1);
 }
 
+/* Whether the hyperplane between the union and an opposing cluster also separates the union from another one. */
+static int apart_by_found(Greedy *g, const Candidate *c, const Found *f, int64_t foe)
+{
+    Found other = *f;
+    other.foe = foe, other.state = NULL;
+    double *reach = f->turned ? &other.low : &other.high, limit = f->turned ? f->high + g->clear : f->low - g->clear;
+    *reach = linkage_extreme_from(g->link, foe, f->normal, f->turned ? 1 : -1, limit);
+    if (other.low - other.high <= g->clear) return 0;
+    g->counts.by_memory++;
+    memory_keep(g->memory, c->large, &other);
+    return 1;
+}
+
+/* Drop from rest[from..) the clusters that one of the first n hyperplanes just found separates from the union. */
+static void filter_by_found(Greedy *g, const Candidate *c, int64_t from, int64_t n)
+{
+    int64_t kept = from;
+    for (int64_t i = from; i < g->rest_n; i++) {
+        int apart = 0;
+        for (int64_t j = 0; j < n && !apart; j++) apart = apart_by_found(g, c, &g->trial[j].found, g->rest[i]);
+        g->rest[kept] = g->rest[i];
+        kept += !apart;
+    }
+    g->rest_n = kept;
+}
+
 int candidate_allowed(Greedy *g, int64_t a, int64_t b)
 {
     Linkage *l = g->link;
@@ -213,6 +254,7 @@ int candidate_allowed(Greedy *g, int64_t a, int64_t b)
     for (int64_t at = 0, n; at < g->rest_n; at += n) {
         n = g->rest_n - at < threads ? g->rest_n - at : threads;
         if (!solve_foes(g, &c, g->rest + at, n)) return 0;
+        filter_by_found(g, &c, at + n, n);
     }
     return 1;
 }

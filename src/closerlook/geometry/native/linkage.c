@@ -219,8 +219,10 @@ double linkage_extreme(const Linkage *l, int64_t point, const double *w, double 
 double linkage_extreme_from(const Linkage *l, int64_t point, const double *w, double sign, double limit)
 {
     double least = INFINITY;
-    for (; point >= 0 && least > sign * limit; point = point < l->n ? l->next[point] : -1)
-        least = fmin(least, sign * dot(l->X + point * l->d, w, l->d));
+    for (; point >= 0 && least > sign * limit; point = point < l->n ? l->next[point] : -1) {
+        double value = sign * dot(l->X + point * l->d, w, l->d);
+        if (value < least) least = value;
+    }
     return sign * least;
 }
 

@@ -81,7 +81,8 @@ int memory_recall(Memory *m, int64_t part, int64_t other, int64_t foe, int keep)
     if (!p) return 0;
     catch_up(m->link, p, w);
     if (p->low - p->high <= m->clear) return 0;
-    double reach = linkage_extreme(m->link, other, w, above ? 1 : -1);
+    double limit = above ? p->high + m->clear : p->low - m->clear;
+    double reach = linkage_extreme_from(m->link, other, w, above ? 1 : -1, limit);
     if (above ? reach - p->high <= m->clear : p->low - reach <= m->clear) return 0;
     if (keep) {
         *(above ? &p->low : &p->high) = above ? fmin(p->low, reach) : fmax(p->high, reach);

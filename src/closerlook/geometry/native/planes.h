@@ -13,6 +13,13 @@ typedef struct Planes Planes;
 Planes *planes_new(const Linkage *link, const int64_t *foe_start, const int64_t *foe, double clear, Crew *crew);
 void planes_add(Planes *planes, int64_t label, int64_t foe, const double *normal);
 
+/*
+ * Add the hyperplane that separates two clusters (upper) from two others (lower); the two may be the same. low: at most the smallest
+ * projection of the upper clusters' points; high: at least the largest of the lower clusters'.
+ */
+void planes_add_found(Planes *planes, const int64_t upper[2], const int64_t lower[2], double low, double high,
+                      const double *normal);
+
 /* Count one more candidate. A full pool replaces the hyperplane that has been unused for the most candidates. */
 void planes_tick(Planes *planes);
 
