@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from closerlook.encoders.source import EncoderInfo, Source
 from closerlook.representations.extract import choose_layers
 from closerlook.representations.store import content_key
+from closerlook.study.runs import UNKNOWN
 from closerlook.tasks.catalogue import DATA
 from closerlook.tasks.task import Task
+from closerlook.tuning.existing import Checkpoint
 from closerlook.tuning.settings import TuningSettings
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ class Cell:
 class Position:
     """Where a measurement goes in the table: its encoder, training, layer, task and split.
 
-    tuned_on: empty for a pretrained encoder.
+    tuned_on: empty for a pretrained encoder. method: how it was fine-tuned, such as 'full'; empty for a pretrained one.
     """
 
     encoder: str
@@ -61,6 +63,7 @@ class Position:
     split: str
     is_final: bool
     weights: str
+    method: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,10 +82,26 @@ class Placement:
 
 
 @dataclass(frozen=True, eq=False)
+class ResolvedRun:
+    """An existing training of the plan. base: step 0. tuned_on: a task of the plan, or UNKNOWN. info: of all its weights.
+
+    skipped: for each folder that is not used, one line that says why.
+    """
+
+    base: Checkpoint
+    checkpoints: tuple[Checkpoint, ...]
+    tuned_on: str
+    method: str
+    seed: int
+    info: EncoderInfo
+    skipped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
 class ResolvedPlan:
     """A plan with its encoders and tasks loaded and checked.
 
-    randoms: encoders with random weights that others are compared with, by name. settings: the settings with which each
+    runs: existing trainings, by name. randoms: encoders with random weights that others are compared with, by name. settings: the settings with which each
     encoder is fine-tuned on each task, for the first seed. store: the absolute path of the store. here: the folder that
     relative paths in the plan start from.
     """
@@ -94,9 +113,12 @@ class ResolvedPlan:
     settings: dict[tuple[str, str], TuningSettings]
     store: str
     here: str
+    runs: dict[str, ResolvedRun] = field(default_factory=dict)
 
     def source_and_info(self, encoder: str) -> tuple[Source, EncoderInfo]:
-        """The files and the facts of an encoder of the plan, or of one with random weights."""
+        """The files and the facts of an encoder of the plan, of a run's base, or of an encoder with random weights."""
+        if encoder in self.runs:
+            return self.runs[encoder].base.source, self.runs[encoder].info
         return self.encoders.get(encoder) or self.randoms[encoder]
 
 
@@ -135,6 +157,8 @@ def layers_of(plan: Plan, source: Source, info: EncoderInfo, *, ends: bool) -> l
 
 def encoder_name(study: ResolvedPlan, encoder: str) -> str:
     """The name of an encoder in the table: its short name, unless two encoders share it."""
+    if encoder in study.runs:
+        return encoder
     names = [source.name for source, _ in study.encoders.values()]
     short = study.source_and_info(encoder)[0].name
     return encoder if names.count(short) > 1 else short
@@ -142,6 +166,8 @@ def encoder_name(study: ResolvedPlan, encoder: str) -> str:
 
 def task_name(study: ResolvedPlan, task: str) -> str:
     """The name of a task in the table: its own name, unless two tasks share it; then the path of its file."""
+    if task == UNKNOWN:
+        return task
     names = [loaded.name for loaded in study.tasks.values()]
     short = study.tasks[task].name
     return task if names.count(short) > 1 else short

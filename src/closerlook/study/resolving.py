@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,11 +13,13 @@ from closerlook.encoders.source import EncoderInfo, Source, resolve
 from closerlook.errors import CloserLookError, InputError
 from closerlook.representations.extract import choose_layers, choose_pool, encoder_info
 from closerlook.representations.store import Store
-from closerlook.study.cells import ResolvedPlan, layers_of
+from closerlook.study.cells import ResolvedPlan, ResolvedRun, layers_of
 from closerlook.study.entries import LayeredPart
-from closerlook.study.plan import Plan, PlanError, make_plan, read_plan
+from closerlook.study.plan import ExistingRun, Plan, PlanError, make_plan, read_plan
+from closerlook.study.runs import UNKNOWN
 from closerlook.tasks import load_task
 from closerlook.tasks.task import Task
+from closerlook.tuning.existing import read_run
 from closerlook.tuning.finetune import check_trainable
 from closerlook.tuning.settings import TuningSettings
 from closerlook.tuning.steps import planned_steps
@@ -72,7 +75,10 @@ def resolve_plan(plan: Plan, store: str | Path, source: str = "the plan", known:
         task = problems.catch(partial(_task, name, plan))
         if task is not None:
             tasks[name] = task
+    runs = _existing_runs(plan, opened_store, problems)
     settings = _all_settings(plan, encoders, tasks, problems)
+    for run, task in product(runs.values(), tasks.values()):
+        problems.catch(partial(choose_pool, plan.pool, task.unit, has_cls=run.info.has_cls))
     hashes = [task.content_hash for task in tasks.values()]
     if len(set(hashes)) < len(hashes):
         problems.lines.append(f"{_same(hashes, tasks)} are the same task; expected each once")
@@ -81,8 +87,56 @@ def resolve_plan(plan: Plan, store: str | Path, source: str = "the plan", known:
         problems.lines.append(f"{_same(weights, encoders)} are the same encoder; expected each once")
     if problems.lines:
         raise PlanError(source, problems.lines)
-    randoms = {f"random:{name}": _random(name, plan, opened_store) for name in encoders if _wants_random(name, plan)}
-    return ResolvedPlan(plan, encoders, randoms, tasks, settings, str(opened_store.root), os.getcwd())
+    names = {name: name for name in encoders} | {name: run.base.name for name, run in runs.items()}
+    randoms = {
+        f"random:{name}": _random(encoder, plan, opened_store)
+        for name, encoder in names.items()
+        if _wants_random(encoder, plan)
+    }
+    return ResolvedPlan(plan, encoders, randoms, tasks, settings, str(opened_store.root), os.getcwd(), runs)
+
+
+def _existing_runs(plan: Plan, store: Store, problems: _Problems) -> dict[str, ResolvedRun]:
+    """The existing trainings of a plan, by name."""
+    runs: dict[str, ResolvedRun] = {}
+    for entry in plan.runs:
+        run = problems.catch(partial(_existing_run, entry, plan, store))
+        name = _run_name(entry)
+        if name in runs or name in plan.encoders:
+            problems.lines.append(f"two encoders or runs are called {name!r}; give this run another name")
+        if run is not None:
+            runs[name] = run
+    return runs
+
+
+def _run_name(entry: ExistingRun) -> str:
+    """The name of a run in tables: as given, or that of its folder."""
+    if entry.name is not None:
+        return entry.name
+    first = entry.checkpoints if isinstance(entry.checkpoints, str) else entry.checkpoints[-1]
+    return Path(first.partition("*")[0].partition(",")[0]).expanduser().name or first
+
+
+def _existing_run(entry: ExistingRun, plan: Plan, store: Store) -> ResolvedRun:
+    """One existing training, with the files of its checkpoints found and the layers of the plan checked."""
+    run = read_run(entry.checkpoints, entry.base)
+    base, info = _measurable(run.base.source, plan, store)
+    last = encoder_info(run.checkpoints[-1].source, store, device=plan.device)
+    if (last.layers, last.width, last.has_cls) != (info.layers, info.width, info.has_cls):
+        raise InputError(
+            f"run {_run_name(entry)}: its checkpoints have {last.layers} layers × {last.width}, base {base.name} has "
+            f"{info.layers} × {info.width}; give the encoder that the training started from as base"
+        )
+    known = run.tuned_on if run.tuned_on in plan.tasks else None
+    return ResolvedRun(
+        run.base,
+        run.checkpoints,
+        entry.tuned_on or known or UNKNOWN,
+        entry.method or run.method,
+        run.seed or 0 if entry.seed is None else entry.seed,
+        info,
+        run.skipped,
+    )
 
 
 def _same(contents: Sequence[str], names: Iterable[str]) -> str:
@@ -102,7 +156,11 @@ def _random(name: str, plan: Plan, store: Store) -> tuple[Source, EncoderInfo]:
 
 
 def _encoder(name: str, plan: Plan, store: Store) -> tuple[Source, EncoderInfo]:
-    source = resolve(name)
+    return _measurable(resolve(name), plan, store)
+
+
+def _measurable(source: Source, plan: Plan, store: Store) -> tuple[Source, EncoderInfo]:
+    """The encoder and its facts; checks that it has the layers that the plan names."""
     info = encoder_info(source, store, device=plan.device)
     parts = [part for _, part in plan if isinstance(part, LayeredPart)]
     for layers in (plan.layers, plan.snapshot_layers, *(part.layers for part in parts)):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+UNKNOWN = "your training"
+"""The value of tuned_on for an existing training whose task the plan does not name."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -20,5 +23,5 @@ class Run:
 
     @property
     def own(self) -> bool:
-        """Whether it is measured on the task it was fine-tuned on."""
-        return self.tuned_on == self.task
+        """Whether it is measured on the task it was fine-tuned on, or that task is not known."""
+        return self.tuned_on in (self.task, UNKNOWN)
