@@ -83,9 +83,10 @@ class Placement:
 
 @dataclass(frozen=True, eq=False)
 class ResolvedRun:
-    """An existing training of the plan. base: step 0. tuned_on: a task of the plan, or UNKNOWN. info: of all its weights.
+    """An existing training of the plan.
 
-    skipped: for each folder that is not used, one line that says why.
+    base: the encoder before the training. tuned_on: a task of the plan, or UNKNOWN. info: the facts about the base,
+    which hold for all checkpoints. skipped: for each folder that is not used, one line that says why.
     """
 
     base: Checkpoint
@@ -101,9 +102,9 @@ class ResolvedRun:
 class ResolvedPlan:
     """A plan with its encoders and tasks loaded and checked.
 
-    runs: existing trainings, by name. randoms: encoders with random weights that others are compared with, by name. settings: the settings with which each
-    encoder is fine-tuned on each task, for the first seed. store: the absolute path of the store. here: the folder that
-    relative paths in the plan start from.
+    runs: existing trainings, by name. randoms: encoders with random weights that others are compared with, by name.
+    settings: the settings with which each encoder is fine-tuned on each task, for the first seed. store: the absolute
+    path of the store. here: the folder that relative paths in the plan start from.
     """
 
     plan: Plan

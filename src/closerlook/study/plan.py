@@ -56,7 +56,7 @@ class Cross(PlanPart):
 
 
 class ExistingRun(PlanPart):
-    """A training that was done elsewhere: a base encoder and its checkpoints, see `closerlook.tuning.existing.read_run`.
+    """A training that was done elsewhere: a base encoder and its checkpoints, see `tuning.existing.read_run`.
 
     name: in tables and figures; by default that of the folder. base: by default as the checkpoints name it. tuned_on:
     the task of the plan that it was trained on, if that is known. method, seed: by default as the files say.

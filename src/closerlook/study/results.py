@@ -235,8 +235,8 @@ def study_in(folder: Path) -> str | None:
 def load_results(folder: str | Path) -> pd.DataFrame:
     """The table of a study, from its folder or from its results.parquet or results.csv.
 
-    Columns: study, encoder, tuned_on, method, seed, step, epoch, is_final, layer, task, split, measure, label, other, value,
-    ci_low, ci_high, n, text, cell, weights, version.
+    Columns: study, encoder, tuned_on, method, seed, step, epoch, is_final, layer, task, split, measure, label, other,
+    value, ci_low, ci_high, n, text, cell, weights, version.
     """
     import pandas as pd
 
