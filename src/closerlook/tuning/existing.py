@@ -15,6 +15,7 @@ import re
 import zipfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,9 @@ FULL = "full"
 class Checkpoint:
     """The encoder at one step of a training.
 
-    name: by which `resolve` finds it from any folder: an absolute path or a hub id. epoch: NaN if no file says it. logged: the values that the Trainer logged last, up to this step: `loss` on the
-    training batches and `eval_loss` on its evaluation data.
+    name: by which `resolve` finds it from any folder: an absolute path or a hub id. epoch: NaN if no file says it.
+    logged: the values that the Trainer logged last, up to this step: `loss` on the training batches and `eval_loss` on
+    its evaluation data.
     """
 
     name: str
@@ -53,9 +55,9 @@ class Checkpoint:
 class ExistingRun:
     """A training that was done elsewhere.
 
-    base: the encoder before the training, as step 0. checkpoints: in the order of training, without the base. method: `full`, or
-    the type and rank of the adapters. seed: None if no file says it. tuned_on: the task of a run of `closerlook tune`;
-    None for other trainings. skipped: for each folder that is not used, one line that says why.
+    base: the encoder before the training, as step 0. checkpoints: in the order of training, without the base. method:
+    `full`, or the type and rank of the adapters. seed: None if no file says it. tuned_on: the task of a run of
+    `closerlook tune`; None for other trainings. skipped: for each folder that is not used, one line that says why.
     """
 
     base: Checkpoint
@@ -197,9 +199,8 @@ class _Reader:
         steps = [checkpoint.step for checkpoint in kept]
         if steps != sorted(set(steps)):
             raise InputError(f"{what}: the steps {', '.join(map(str, steps))} do not rise; list checkpoints in order")
-        return ExistingRun(
-            base, tuple(kept), _method(kept[-1].source), _seed(kept[-1].source), None, tuple(self.skipped)
-        )
+        last = kept[-1].source
+        return ExistingRun(base, tuple(kept), _method(last), _seed(last), None, tuple(self.skipped))
 
 
 # ---- what the files of a checkpoint say ----
@@ -269,10 +270,9 @@ def _seed(source: Source) -> int | None:
             instructions = list(pickletools.genops(archive.read(name)))
     except (OSError, ValueError, zipfile.BadZipFile):
         return None
-    values = [
-        (code.name, value) for code, value, _ in instructions if "PUT" not in code.name and code.name != "MEMOIZE"
-    ]
-    for (_, key), (code, value) in zip(values, values[1:], strict=False):
+    stores = {"PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"}
+    values = [(code.name, value) for code, value, _ in instructions if code.name not in stores]
+    for (_, key), (code, value) in pairwise(values):
         if key == "seed" and "INT" in code and isinstance(value, int):
             return value
     return None

@@ -1,4 +1,4 @@
-"""The accuracy of the classification head that a checkpoint of transformers contains, on a task with the same labels."""
+"""The accuracy of the classification head in a checkpoint of transformers, on a task with the same labels."""
 
 from __future__ import annotations
 
