@@ -15,6 +15,7 @@ from closerlook.errors import CloserLookError, InputError
 from closerlook.version import __version__
 
 if TYPE_CHECKING:
+    from closerlook.differences import diff
     from closerlook.encoders.encoder import Encoder
     from closerlook.geometry import cluster, cluster_distances, label_distances, spatial_similarity
     from closerlook.probes.classifier import ClassifierProbe
@@ -48,6 +49,7 @@ __all__ = [
     "__version__",
     "cluster",
     "cluster_distances",
+    "diff",
     "extract",
     "label_distances",
     "list_tasks",
@@ -72,6 +74,7 @@ _MODULES = {
     "TuningSettings": "tuning.settings",
     "cluster": "geometry",
     "cluster_distances": "geometry",
+    "diff": "differences",
     "extract": "representations.extract",
     "label_distances": "geometry",
     "list_tasks": "tasks.catalogue",

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from closerlook.cli.options import Data
-from closerlook.errors import WorkError
+from closerlook.errors import InputError, WorkError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from closerlook.study.cells import ResolvedPlan
+    from closerlook.study.cells import ResolvedPlan, ResolvedRun
     from closerlook.study.runner import ProgressCallback, StudyState
     from closerlook.study.study import CompletedStudy
 
@@ -40,6 +40,21 @@ def study(
     ] = None,
     task: Annotated[
         list[str] | None, Option("--task", "-t", help="Use this task instead of those in the plan; may be repeated.")
+    ] = None,
+    run: Annotated[
+        list[str] | None,
+        Option(
+            "--run",
+            help="A training that you already have, measured instead of the plan's encoders: the output folder of a "
+            "Trainer, a pattern such as 'out/step-*', or checkpoints separated by commas; may be repeated.",
+        ),
+    ] = None,
+    base: Annotated[
+        list[str] | None,
+        Option(help="Encoder that the run started from, if its files do not name it; one for all runs, or one each."),
+    ] = None,
+    tuned_on: Annotated[
+        list[str] | None, Option(help="Task that the run was trained on, if known; one for all runs, or one each.")
     ] = None,
     data: Data = None,
     store: Annotated[Path | None, Option(help="Folder in which the vectors are cached. (default: OUT/store)")] = None,
@@ -74,13 +89,25 @@ def study(
     from closerlook.study.study import execute_study, resolve_study
 
     choose_engine(engine, workers, scheduler)
-    changes = {"encoders": encoder, "tasks": task, "data": None if data is None else str(data), "device": device}
+    runs = _runs(run, base, tuned_on)
+    if runs and encoder is None:
+        encoder = []
+    changes = {
+        "encoders": encoder,
+        "runs": runs,
+        "tasks": task,
+        "data": None if data is None else str(data),
+        "device": device,
+    }
     resolved = resolve_study(plan, out, store, **changes)
     if dry_run:
         _forecast(resolved, out, as_json=as_json)
         return
     requested = resolved.plan
-    note(f"study {requested.name}: {', '.join(requested.encoders)} × {', '.join(requested.tasks)}, into {out}")
+    subjects = ", ".join([*requested.encoders, *resolved.runs])
+    note(f"study {requested.name}: {subjects} × {', '.join(requested.tasks)}, into {out}")
+    for name, existing in resolved.runs.items():
+        note(f"run {name}: {_describe_run(existing)}")
     previous = study_in(out)
     if previous not in (None, requested.name):
         note(
@@ -102,6 +129,40 @@ def study(
             f"{failed} of {done.state.total} cells failed, and {blocked} depend on them; first failure: {first}; see "
             f"{out / 'failed'}, and run the same command again to retry them"
         )
+
+
+def _runs(
+    runs: list[str] | None, bases: list[str] | None, tasks: list[str] | None
+) -> list[dict[str, str | None]] | None:
+    """The entries of a plan for the runs of the command line; None if there are none."""
+    if not runs:
+        if bases or tasks:
+            raise InputError("--base or --tuned-on given without --run; expected a run that they belong to")
+        return None
+    return [
+        {"checkpoints": run, "base": own_base, "tuned_on": task}
+        for run, own_base, task in zip(
+            runs, _one_each(bases, runs, "--base"), _one_each(tasks, runs, "--tuned-on"), strict=True
+        )
+    ]
+
+
+def _one_each(values: list[str] | None, runs: list[str], option: str) -> list[str | None]:
+    """A value for each run: the same for all, or as many as there are runs."""
+    if not values:
+        return [None] * len(runs)
+    if len(values) not in (1, len(runs)):
+        raise InputError(f"{option} given {len(values)} times for {len(runs)} runs; give it once, or once for each run")
+    return list(values) if len(values) == len(runs) else [values[0]] * len(runs)
+
+
+def _describe_run(run: ResolvedRun) -> str:
+    """One line about an existing run: its base, its checkpoints and what is known about its training."""
+    steps = ", ".join(str(checkpoint.step) for checkpoint in run.checkpoints)
+    skipped = f"; {len(run.skipped)} folder(s) not used" if run.skipped else ""
+    return (
+        f"base {run.base.source.name}, steps {steps}, method {run.method}, seed {run.seed}, on {run.tuned_on}{skipped}"
+    )
 
 
 # ---- dry run ----
