@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +66,7 @@ class Difference:
             f"neighbour, {moved.get('closer', 0)} closer."
         )
         similarity, cka = last.loc["similarity"].after, last.loc["cka"].after
-        shown = "" if similarity != similarity else f"spatial similarity {similarity:.2f}, "
+        shown = "" if isnan(similarity) else f"spatial similarity {similarity:.2f}, "
         sentences.append(f"Similarity of the two spaces: {shown}CKA {cka:.2f}.")
         examples = self.examples[self.examples.task == task]
         became = examples.became.value_counts()
@@ -77,12 +78,11 @@ class Difference:
 
     def _separable(self, last: pd.DataFrame) -> str:
         """Whether the space is linearly separable before and after, and whether that says anything."""
-        states = [
-            ("" if value else "not ") + "linearly separable" for value in last.loc["separable"][["before", "after"]]
-        ]
-        text = (
-            f"; {states[0]} before and after" if states[0] == states[1] else f"; {states[0]} before, {states[1]} after"
+        before, after = (
+            "linearly separable" if value else "not linearly separable"
+            for value in last.loc["separable", ["before", "after"]]
         )
+        text = f"; {before} before and after" if before == after else f"; {before} before, {after} after"
         if "separable_pairs_shuffled" not in last.index:
             return text
         shuffled = last.loc["separable_pairs_shuffled"]
@@ -114,17 +114,21 @@ class Difference:
 
     def to_dict(self) -> dict[str, Any]:
         """The settings, sentences and tables as plain values for JSON, with None for NaN."""
-        tables = {name: getattr(self, name) for name in ("layers", "labels", "examples")}
         return {
             "before": self.before,
             "after": self.after,
             "settings": self.settings,
             "summary": self.summary(),
-            **{
-                name: table.astype(object).where(table.notna(), None).to_dict("records")
-                for name, table in tables.items()
-            },
+            "layers": _records(self.layers),
+            "labels": _records(self.labels),
+            "examples": _records(self.examples),
         }
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a table as plain values, with None for NaN."""
+    plain = table.astype(object).where(table.notna(), None)
+    return [{str(name): value for name, value in row.items()} for row in plain.to_dict("records")]
 
 
 def _signed(value: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,11 +58,12 @@ def diff(
 ) -> Difference:
     """What changed from one encoder to another, on the same examples of one or more tasks.
 
-    Nothing is trained but small probes. before, after: encoders, see `Encoder.load`; a Trainer's output folder stands for its last checkpoint. They may be a
-    base and its fine-tuned version, two fine-tuned versions, or unrelated encoders; for these, only what does not
-    depend on coordinates is compared. task: the tasks; each needs train and another split. max_examples: of each split;
-    larger splits are sampled. shuffles: labellings for the null of separability, at the last layer. resamples: half
-    samples for the p-values of label distances. Other options: see `extract`.
+    Nothing is trained but small probes. before, after: encoders, see `Encoder.load`; of a Trainer's output folder, the
+    last checkpoint is taken. They may be a base and its fine-tuned version, two fine-tuned versions, or unrelated
+    encoders; for these, only what does not depend on coordinates is compared. task: the tasks; each needs train and
+    another split. max_examples: of each split; larger splits are sampled. shuffles: labellings for the null of
+    separability, at the last layer. resamples: half samples for the p-values of label distances. progress: called with
+    the number of finished steps and of all steps. Other options: see `extract`.
 
     >>> result = diff("bert-tiny", "out/checkpoint-500", "mine.csv")  # doctest: +SKIP
     >>> print(result)  # doctest: +SKIP
@@ -98,7 +100,8 @@ def diff(
             )
         )
     related = are_related(pairs)
-    measured = [_Measured(pair, related, shuffles, resamples, seed, threads, steps) for pair in pairs]
+    repeats = _Repeats(shuffles, resamples, seed)
+    measured = [_Measured(pair, repeats, steps, related=related, threads=threads) for pair in pairs]
     settings: dict[str, Any] = {
         "before": _facts(encoders, 0),
         "after": _facts(encoders, 1),
@@ -140,14 +143,20 @@ class _Steps:
         self.done += 1
 
 
+@dataclass(frozen=True)
+class _Repeats:
+    """How often labels are shuffled and examples resampled, and the seed of both."""
+
+    shuffles: int
+    resamples: int
+    seed: int
+
+
 class _Measured:
     """The measures of one task: tables of layers, labels and examples."""
 
-    def __init__(
-        self, pair: Pair, related: bool, shuffles: int, resamples: int, seed: int, threads: int | None, steps: _Steps
-    ) -> None:
-        self.pair, self.related, self.shuffles, self.resamples = pair, related, shuffles, resamples
-        self.seed, self.threads = seed, threads
+    def __init__(self, pair: Pair, repeats: _Repeats, steps: _Steps, *, related: bool, threads: int | None) -> None:
+        self.pair, self.repeats, self.related, self.threads = pair, repeats, related, threads
         rows: list[dict[str, object]] = []
         geometry: list[tuple[Clustering, LabelDistances]] = []
         for at, (first, second) in enumerate(pair.layers):
@@ -198,12 +207,18 @@ class _Measured:
     def _separability(self) -> list[dict[str, object]]:
         """The share of separable pairs of labels at the last layer, and the same with shuffled labels."""
         nulls = [
-            separability(space.X, space.label_names, shuffles=self.shuffles, seed=self.seed, threads=self.threads)
+            separability(
+                space.X,
+                space.label_names,
+                shuffles=self.repeats.shuffles,
+                seed=self.repeats.seed,
+                threads=self.threads,
+            )
             for space in self.pair.train[-1]
         ]
         shares = [null.separable for null in nulls]
         rows = [{"measure": "separable_pairs", "before": shares[0].value, "after": shares[1].value}]
-        if self.shuffles:
+        if self.repeats.shuffles:
             rows.append({"measure": "separable_pairs_shuffled", "before": shares[0].mean, "after": shares[1].mean})
         return rows
 
@@ -214,8 +229,8 @@ class _Measured:
             resample_distances(
                 space.X.astype(np.float64) / (distances.radius or 1.0),
                 clustering,
-                resamples=self.resamples,
-                seed=self.seed,
+                resamples=self.repeats.resamples,
+                seed=self.repeats.seed,
                 threads=self.threads,
             )
             for space, (clustering, distances) in zip(spaces, geometry, strict=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -115,8 +116,8 @@ def overview_table(difference: Difference) -> Table:
         *(Column(name, "distance to nearest label, radii", 3) for name in ("before", "after")),
     )
     note = (
-        "Last layer. Accuracy of a probe on the test split; gained and lost: McNemar's exact test on the same examples, "
-        "p ≤ 0.05."
+        "Last layer. Accuracy of a probe on the test split; gained and lost: McNemar's exact test on the same "
+        "examples, p ≤ 0.05."
     )
     return Table("overview", "What was gained and lost, by task", note, columns, tuple(rows))
 
@@ -127,9 +128,8 @@ def layers_table(difference: Difference, task: str) -> Table:
     own = difference.layers[difference.layers.task == task]
     for _, row in own[own.measure != "labels"].iterrows():
         name, scale = TITLES[row.measure]
-        values = [None if value != value else scale * float(value) for value in (row.before, row.after, row.change)]
-        p_value = None if row.p_value != row.p_value else float(row.p_value)
-        rows.append((int(row.layer), name, *values, p_value))
+        values = [_known(scale * value) for value in (row.before, row.after, row.change)]
+        rows.append((int(row.layer), name, *values, _known(row.p_value)))
     columns = (
         Column("layer"),
         *text_columns("measure"),
@@ -164,7 +164,7 @@ def labels_table(difference: Difference, task: str) -> Table:
             float(row.before),
             float(row.after),
             float(row.change),
-            None if row.p_value != row.p_value else float(row.p_value),
+            _known(row.p_value),
             row.moved or "within noise",
             row.nearest_before
             if row.nearest_before == row.nearest_after
@@ -212,9 +212,13 @@ def examples_tables(difference: Difference, task: str) -> list[Table]:
 
 
 def _example_row(row: object) -> tuple[Value, ...]:
-    moved = float(row.moved)  # type: ignore[attr-defined]
     texts = (getattr(row, name) for name in ("text", "word", "label", "nearest_before", "nearest_after"))
-    return (*texts, None if moved != moved else moved)
+    return (*texts, _known(row.moved))  # type: ignore[attr-defined]
+
+
+def _known(value: float) -> float | None:
+    """The number; None for NaN."""
+    return None if isnan(value) else float(value)
 
 
 # ---- the figure ----
@@ -231,7 +235,7 @@ def layers_figure(difference: Difference, task: str) -> Figure:
     ]
     return Figure(
         title=f"{shorten(task)}: {shorten(difference.before)} and {shorten(difference.after)}",
-        caption="Each measure at every layer. Grey: before; blue: after. Lines of accuracy: 95% interval of the change.",
+        caption="Every layer. Grey: before; blue: after. Vertical lines: 95% interval of the change in accuracy.",
         alt=f"Measures of {task} over the layers, before and after.",
         encoder="",
         task=task,
