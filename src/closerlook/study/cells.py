@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from closerlook.encoders.source import EncoderInfo, Source
 from closerlook.representations.extract import choose_layers
 from closerlook.representations.store import content_key
+from closerlook.study.methods import Method, variant_name
 from closerlook.study.runs import UNKNOWN
 from closerlook.tasks.catalogue import DATA
 from closerlook.tasks.task import Task
@@ -98,13 +99,23 @@ class ResolvedRun:
     skipped: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Variant:
+    """An encoder of the plan that is fine-tuned by a method. encoder: as it is loaded; base: as the plan names it."""
+
+    encoder: str
+    base: str
+    method: Method
+
+
 @dataclass(frozen=True, eq=False)
 class ResolvedPlan:
     """A plan with its encoders and tasks loaded and checked.
 
-    runs: existing trainings, by name. randoms: encoders with random weights that others are compared with, by name.
-    settings: the settings with which each encoder is fine-tuned on each task, for the first seed. store: the absolute
-    path of the store. here: the folder that relative paths in the plan start from.
+    runs: existing trainings, by name. variants: encoders with the method by which each is fine-tuned, by their name in
+    the table ('bert-small (lora 4)'; just the encoder for the method full). randoms: encoders with random weights that
+    others are compared with, by name. settings: the settings with which each variant is fine-tuned on each task, for
+    the first seed. store: the absolute path of the store. here: the folder that relative paths in the plan start from.
     """
 
     plan: Plan
@@ -115,12 +126,14 @@ class ResolvedPlan:
     store: str
     here: str
     runs: dict[str, ResolvedRun] = field(default_factory=dict)
+    variants: dict[str, Variant] = field(default_factory=dict)
 
     def source_and_info(self, encoder: str) -> tuple[Source, EncoderInfo]:
         """The files and the facts of an encoder of the plan, of a run's base, or of an encoder with random weights."""
         if encoder in self.runs:
             return self.runs[encoder].base.source, self.runs[encoder].info
-        return self.encoders.get(encoder) or self.randoms[encoder]
+        name = self.variants[encoder].encoder if encoder in self.variants else encoder
+        return self.encoders.get(name) or self.randoms[name]
 
 
 def common_resources(study: ResolvedPlan) -> dict[str, Any]:
@@ -160,6 +173,9 @@ def encoder_name(study: ResolvedPlan, encoder: str) -> str:
     """The name of an encoder in the table: its short name, unless two encoders share it."""
     if encoder in study.runs:
         return encoder
+    if encoder in study.variants and study.variants[encoder].base != encoder:
+        variant = study.variants[encoder]
+        return variant_name(encoder_name(study, variant.base), variant.method)
     names = [source.name for source, _ in study.encoders.values()]
     short = study.source_and_info(encoder)[0].name
     return encoder if names.count(short) > 1 else short

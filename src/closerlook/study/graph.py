@@ -35,7 +35,7 @@ from closerlook.study.kinds.kind import Kind
 from closerlook.study.kinds.tune import tune_cell
 from closerlook.study.layers import last_layer
 from closerlook.study.runs import UNKNOWN, Run
-from closerlook.tuning.existing import FULL, Checkpoint
+from closerlook.tuning.existing import Checkpoint
 from closerlook.tuning.tuned import DTYPE, Snapshot, TuningResult
 
 NEED_GEOMETRY = {"clusters", "distances", "similarity", "centroids"}
@@ -76,7 +76,7 @@ def expand(study: ResolvedPlan, results: ResultLookup) -> Graph:
             if pretrained[a] and pretrained[b]:
                 _add_comparison(pretrained[a][task], pretrained[b][task], "encoder", encoder_name(study, b))
     if study.plan.tuning is not None:
-        for encoder, task, seed in product(study.encoders, study.tasks, study.plan.seeds):
+        for encoder, task, seed in product(study.variants, study.tasks, study.plan.seeds):
             graph.waiting[graph.add(tune_cell(study, encoder, task, seed))] = Run(encoder, task, seed, task)
     for name in study.runs:
         _add_existing(study, graph, name)
@@ -166,7 +166,7 @@ class _EncoderState:
         key = self.graph.add(
             kind.cell(content, self.resources(task, split), (self.producer,), describe_position(position))
         )
-        if self.encoder in self.study.encoders or self.encoder in self.study.runs:
+        if self.encoder not in self.study.randoms:
             self.graph.placements.append(Placement(key, position))
         return key
 
@@ -318,8 +318,9 @@ def add_run(study: ResolvedPlan, graph: Graph, key: str, run: Run, tuned: Tuning
     key: the key of the cell that fine-tunes.
     """
     first, final, tuned_on = tuned.snapshots[0], tuned.snapshots[-1], task_name(study, run.tuned_on)
+    method = study.variants[run.encoder].method.name
     start = _EncoderState(
-        study, graph, run.encoder, first.fingerprint, DTYPE, key, tuned_on, run.seed, first, False, FULL
+        study, graph, run.encoder, first.fingerprint, DTYPE, key, tuned_on, run.seed, first, False, method
     )
     snapshots = [
         replace(start, fingerprint=snapshot.fingerprint, snapshot=snapshot, is_final=snapshot is final)
@@ -419,7 +420,8 @@ def _compare_with_random(end: _TrainSpace) -> None:
     would then need the vectors of the fine-tuned encoder; on a machine without them, it would have to fine-tune again.
     """
     state, study = end.state, end.state.study
-    name = f"random:{state.encoder}"
+    variant = study.variants.get(state.encoder)
+    name = f"random:{state.encoder if variant is None else variant.base}"
     _, info = study.source_and_info(state.encoder)
     if name not in study.randoms or end.layer != info.layers:
         return

@@ -13,8 +13,9 @@ from closerlook.encoders.source import EncoderInfo, Source, resolve
 from closerlook.errors import CloserLookError, InputError
 from closerlook.representations.extract import choose_layers, choose_pool, encoder_info
 from closerlook.representations.store import Store
-from closerlook.study.cells import ResolvedPlan, ResolvedRun, layers_of
+from closerlook.study.cells import ResolvedPlan, ResolvedRun, Variant, layers_of
 from closerlook.study.entries import LayeredPart
+from closerlook.study.methods import Method, read_method, variant_name
 from closerlook.study.plan import ExistingRun, Plan, PlanError, make_plan, read_plan
 from closerlook.study.runs import UNKNOWN
 from closerlook.tasks import load_task
@@ -76,7 +77,13 @@ def resolve_plan(plan: Plan, store: str | Path, source: str = "the plan", known:
         if task is not None:
             tasks[name] = task
     runs = _existing_runs(plan, opened_store, problems)
-    settings = _all_settings(plan, encoders, tasks, problems)
+    variants = _variants(plan, encoders)
+    random_starts = {
+        variant.encoder: _random(variant.base, plan, opened_store)
+        for variant in variants.values()
+        if variant.method.is_random
+    }
+    settings = _all_settings(plan, variants, encoders | random_starts, tasks, problems)
     for run, task in product(runs.values(), tasks.values()):
         problems.catch(partial(choose_pool, plan.pool, task.unit, has_cls=run.info.has_cls))
     hashes = [task.content_hash for task in tasks.values()]
@@ -93,7 +100,20 @@ def resolve_plan(plan: Plan, store: str | Path, source: str = "the plan", known:
         for name, encoder in names.items()
         if _wants_random(encoder, plan)
     }
-    return ResolvedPlan(plan, encoders, randoms, tasks, settings, str(opened_store.root), os.getcwd(), runs)
+    randoms |= random_starts
+    here = os.getcwd()
+    return ResolvedPlan(plan, encoders, randoms, tasks, settings, str(opened_store.root), here, runs, variants)
+
+
+def _variants(plan: Plan, encoders: Iterable[str]) -> dict[str, Variant]:
+    """Every encoder with every method by which the plan fine-tunes it, by the name of the two."""
+    if plan.tuning is None:
+        return {}
+    methods = [read_method(entry) for entry in plan.tuning.methods]
+    return {
+        variant_name(encoder, method): Variant(f"random:{encoder}" if method.is_random else encoder, encoder, method)
+        for encoder, method in product(encoders, methods)
+    }
 
 
 def _existing_runs(plan: Plan, store: Store, problems: _Problems) -> dict[str, ResolvedRun]:
@@ -187,28 +207,36 @@ def _task(name: str, plan: Plan) -> Task:
 
 
 def _all_settings(
-    plan: Plan, encoders: dict[str, tuple[Source, EncoderInfo]], tasks: dict[str, Task], problems: _Problems
+    plan: Plan,
+    variants: dict[str, Variant],
+    encoders: dict[str, tuple[Source, EncoderInfo]],
+    tasks: dict[str, Task],
+    problems: _Problems,
 ) -> dict[tuple[str, str], TuningSettings]:
-    """The resolved settings of the fine-tuning of each encoder on each task, for the first seed."""
+    """The resolved settings of the fine-tuning of each variant of an encoder on each task, for the first seed."""
     all_settings: dict[tuple[str, str], TuningSettings] = {}
-    for encoder, (source, info) in encoders.items():
+    for (_, info), task in product(encoders.values(), tasks.values()):
+        problems.catch(partial(choose_pool, plan.pool, task.unit, has_cls=info.has_cls))
+    for encoder, variant in variants.items():
+        source, info = encoders[variant.encoder]
         for name, task in tasks.items():
-            problems.catch(partial(choose_pool, plan.pool, task.unit, has_cls=info.has_cls))
-            if plan.tuning is None:
-                continue
             probes = {other: tasks[other].content_hash for other in plan.probed(name) if other in tasks}
-            settings = problems.catch(partial(_settings, plan, source, info, task, probes))
+            settings = problems.catch(partial(_settings, plan, variant.method, (source, info), task, probes))
             if settings is not None:
                 all_settings[encoder, name] = settings
     return all_settings
 
 
-def _settings(plan: Plan, source: Source, info: EncoderInfo, task: Task, probes: dict[str, str]) -> TuningSettings:
+def _settings(
+    plan: Plan, method: Method, encoder: tuple[Source, EncoderInfo], task: Task, probes: dict[str, str]
+) -> TuningSettings:
     """The resolved settings of the fine-tuning of one encoder on one task; checks that the task can be learnt."""
     assert plan.tuning is not None  # noqa: S101 - for mypy
     check_trainable(task)
+    source, info = encoder
+    shared = plan.tuning.model_dump(exclude={"methods"})
     settings = TuningSettings(
-        **plan.tuning.model_dump(),
+        **(shared | dict(method.settings)),
         seed=plan.seeds[0],
         snapshots=plan.snapshots,
         pool=plan.pool,
