@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from closerlook.probes.classifier import ClassifierProbe
     from closerlook.probes.direct import DirectProbe
     from closerlook.probes.grid import probe_grid
+    from closerlook.ranking import rank
     from closerlook.report import write_report
     from closerlook.representations.extract import extract
     from closerlook.representations.space import Space
@@ -56,6 +57,7 @@ __all__ = [
     "load_results",
     "load_task",
     "probe_grid",
+    "rank",
     "read_task",
     "run_study",
     "spatial_similarity",
@@ -81,6 +83,7 @@ _MODULES = {
     "load_results": "study.results",
     "load_task": "tasks",
     "probe_grid": "probes.grid",
+    "rank": "ranking",
     "read_task": "tasks.readers",
     "run_study": "study.study",
     "spatial_similarity": "geometry",

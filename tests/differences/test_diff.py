@@ -10,11 +10,12 @@ import pytest
 import closerlook
 from closerlook.differences import Difference, diff
 from closerlook.differences.measuring import paired_change
-from closerlook.differences.spaces import pair_layers, sample
+from closerlook.differences.spaces import pair_layers
 from closerlook.encoders.source import EncoderInfo
 from closerlook.errors import InputError
 from closerlook.geometry import cluster, cluster_distances, label_distances
 from closerlook.tasks import load_task
+from closerlook.tasks.task import sample_split
 from tests.threads import one_torch_thread
 from tests.tuning.trainings import train
 
@@ -48,7 +49,7 @@ def test_every_layer_of_every_task_is_measured(result: Difference) -> None:
 
 def test_the_measures_are_those_of_the_library(result: Difference, out: Path) -> None:
     task = load_task("toy-pos")
-    small = closerlook.Task(task.name, task.unit, task.labels, (sample(task, "train", 150, 0),))
+    small = closerlook.Task(task.name, task.unit, task.labels, (sample_split(task, "train", 150, 0),))
     (space,) = closerlook.extract(str(out / "checkpoint-6"), small, layers="last")
     clustering = cluster(space.X, space.label_names)
     distances = label_distances(cluster_distances(space.X, clustering))
@@ -132,7 +133,7 @@ def test_paired_change_is_mcnemars_test() -> None:
 
 def test_a_sample_keeps_whole_texts_and_only_texts_with_examples() -> None:
     task = load_task("toy-pos")
-    split = sample(task, "train", 100, 0)
+    split = sample_split(task, "train", 100, 0)
     assert len(split) == 100
     assert sorted(set(split.sentence.tolist())) == list(range(len(split.texts)))
-    assert len(sample(task, "train", 10**6, 0)) == len(task.split("train"))
+    assert len(sample_split(task, "train", 10**6, 0)) == len(task.split("train"))

@@ -11,11 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from closerlook.encoders.source import EncoderInfo, Source, resolve
-from closerlook.errors import InputError
 from closerlook.representations.extract import extract
 from closerlook.representations.space import Space
 from closerlook.representations.store import Store
-from closerlook.tasks.task import Split, Task, split_order
+from closerlook.tasks.task import Task, choose_test_split, sample_split
 from closerlook.tuning.existing import CHECKPOINT, read_run
 
 log = logging.getLogger("closerlook.differences")
@@ -72,31 +71,6 @@ def find_encoder(name: str | os.PathLike[str], base: Source | None = None, **opt
     return resolve(text, tokenizer=None if base is None else base.folder, **options)
 
 
-def sample(task: Task, split: str, most: int, seed: int) -> Split:
-    """At most `most` examples of a split, as whole texts in a random order, without texts that have no example."""
-    full = task.split(split)
-    order = np.random.default_rng([seed, 11]).permutation(len(full.texts))
-    rows = np.sort(np.argsort(order[full.sentence], kind="stable")[:most])
-    used, sentence = np.unique(full.sentence[rows], return_inverse=True)
-    return Split(
-        full.name,
-        tuple(full.texts[at] for at in used),
-        sentence.astype(np.int32),
-        full.positions[rows],
-        full.y[rows],
-    )
-
-
-def choose_test_split(task: Task) -> str:
-    """The split on which a task is tested: test, or else the first split that is not train."""
-    names = sorted((split.name for split in task.splits), key=split_order)
-    if "train" not in names or len(names) < 2:
-        raise InputError(
-            f"task {task.name} has {', '.join(names)}; expected train and a split to test on, such as test"
-        )
-    return "test" if "test" in names else next(name for name in names if name != "train")
-
-
 def pair_layers(infos: tuple[EncoderInfo, EncoderInfo]) -> list[tuple[int, int]]:
     """The layers that are compared: equal numbers, or with different depths those at the same share of the depth."""
     first, second = (info.layers for info in infos)
@@ -119,7 +93,7 @@ def extract_pair(
     from closerlook.encoders.encoder import Encoder
 
     test = choose_test_split(task)
-    splits = tuple(sample(task, name, most, seed) for name in ("train", test))
+    splits = tuple(sample_split(task, name, most, seed) for name in ("train", test))
     small = Task(task.name, task.unit, task.labels, splits)
     layers = pair_layers(encoders.infos)
     by_side: list[list[list[Space]]] = []
