@@ -22,6 +22,7 @@ LEVELS = [
     {"tuning"},
     {"study"},
     {"report"},
+    {"differences", "ranking"},
     {"cli", "__init__", "__main__"},
 ]
 """From the lowest level up; a package may import from itself and from lower levels."""
@@ -45,6 +46,8 @@ TORCH_FREE += [
     ROOT / "tuning" / f"{name}.py"
     for name in ("__init__", "finetune", "schedule", "settings", "steps", "tuned", "measures", "trainer", "weights")
 ]
+TORCH_FREE += [ROOT / "tuning" / f"{name}.py" for name in ("existing", "heads", "trainable")]
+TORCH_FREE += [*ROOT.glob("differences/*.py"), ROOT / "ranking.py"]
 TORCH_FREE += [*ROOT.glob("study/**/*.py"), *ROOT.glob("report/**/*.py")]
 FILES = sorted(ROOT.rglob("*.py"))
 

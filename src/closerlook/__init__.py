@@ -15,11 +15,13 @@ from closerlook.errors import CloserLookError, InputError
 from closerlook.version import __version__
 
 if TYPE_CHECKING:
+    from closerlook.differences import diff
     from closerlook.encoders.encoder import Encoder
     from closerlook.geometry import cluster, cluster_distances, label_distances, spatial_similarity
     from closerlook.probes.classifier import ClassifierProbe
     from closerlook.probes.direct import DirectProbe
     from closerlook.probes.grid import probe_grid
+    from closerlook.ranking import rank
     from closerlook.report import write_report
     from closerlook.representations.extract import extract
     from closerlook.representations.space import Space
@@ -48,12 +50,14 @@ __all__ = [
     "__version__",
     "cluster",
     "cluster_distances",
+    "diff",
     "extract",
     "label_distances",
     "list_tasks",
     "load_results",
     "load_task",
     "probe_grid",
+    "rank",
     "read_task",
     "run_study",
     "spatial_similarity",
@@ -72,12 +76,14 @@ _MODULES = {
     "TuningSettings": "tuning.settings",
     "cluster": "geometry",
     "cluster_distances": "geometry",
+    "diff": "differences",
     "extract": "representations.extract",
     "label_distances": "geometry",
     "list_tasks": "tasks.catalogue",
     "load_results": "study.results",
     "load_task": "tasks",
     "probe_grid": "probes.grid",
+    "rank": "ranking",
     "read_task": "tasks.readers",
     "run_study": "study.study",
     "spatial_similarity": "geometry",

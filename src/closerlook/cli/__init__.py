@@ -16,9 +16,11 @@ from closerlook.cli import (
     compare_studies,
     data,
     describe,
+    diff,
     extract,
     measures,
     probe,
+    rank,
     report,
     show,
     store,
@@ -68,6 +70,8 @@ add_command(app, "probe", probe.probe, example=probe.EXAMPLE, after_interrupt=NO
 add_command(app, "classify", classify.classify, example=classify.EXAMPLE, after_interrupt=NO_RESULTS)
 add_command(app, "compare", compare.compare, example=compare.EXAMPLE, after_interrupt=NO_RESULTS)
 add_command(app, "describe", describe.describe, example=describe.EXAMPLE, after_interrupt=NO_RESULTS)
+add_command(app, "diff", diff.diff, example=diff.EXAMPLE, after_interrupt=NO_RESULTS)
+add_command(app, "rank", rank.rank, example=rank.EXAMPLE, after_interrupt=NO_RESULTS)
 add_command(app, "tasks", tasks.tasks, example=tasks.EXAMPLE, after_interrupt=NO_CHANGES)
 add_command(app, "measures", measures.measures, example=measures.EXAMPLE, after_interrupt=NO_CHANGES)
 add_group(app, "data", data.app, description=data.DESCRIPTION, example=data.EXAMPLE)

@@ -17,7 +17,7 @@ from closerlook.escaping import show_text
 if TYPE_CHECKING:
     import pandas as pd
 
-    from closerlook.study.cells import ResolvedPlan
+    from closerlook.study.cells import ResolvedPlan, ResolvedRun
     from closerlook.study.cluster import Cluster
     from closerlook.study.runner import ProgressCallback, StudyState
     from closerlook.study.study import CompletedStudy
@@ -43,6 +43,21 @@ def study(
     ] = None,
     task: Annotated[
         list[str] | None, Option("--task", "-t", help="Use this task instead of those in the plan; may be repeated.")
+    ] = None,
+    run: Annotated[
+        list[str] | None,
+        Option(
+            "--run",
+            help="A training that you already have, measured instead of the plan's encoders: the output folder of a "
+            "Trainer, a pattern such as 'out/step-*', or checkpoints separated by commas; may be repeated.",
+        ),
+    ] = None,
+    base: Annotated[
+        list[str] | None,
+        Option(help="Encoder that the run started from, if its files do not name it; one for all runs, or one each."),
+    ] = None,
+    tuned_on: Annotated[
+        list[str] | None, Option(help="Task that the run was trained on, if known; one for all runs, or one each.")
     ] = None,
     data: Data = None,
     test_share: TestShare = None,
@@ -103,8 +118,12 @@ def study(
     choose_engine(engine, workers, cluster)
     if not dry_run:
         check_writable(out, "--out")
+    runs = _runs(run, base, tuned_on)
+    if runs and encoder is None:
+        encoder = []
     changes = {
         "encoders": encoder,
+        "runs": runs,
         "tasks": task,
         "data": None if data is None else str(data),
         "test_share": test_share,
@@ -115,7 +134,10 @@ def study(
         _forecast(resolved, out, as_json=as_json)
         return
     requested = resolved.plan
-    note(f"study {requested.name}: {', '.join(requested.encoders)} × {', '.join(requested.tasks)}, into {out}")
+    subjects = ", ".join([*requested.encoders, *resolved.runs])
+    note(f"study {requested.name}: {subjects} × {', '.join(requested.tasks)}, into {out}")
+    for name, existing in resolved.runs.items():
+        note(f"run {name}: {_describe_run(existing)}")
     previous = study_in(out)
     if previous not in (None, requested.name):
         note(
@@ -151,6 +173,40 @@ def _cluster(scheduler: str | None, tls: dict[str, Path | None], worker_timeout:
             raise InputError(f"--{given.replace('_', '-')} given without --scheduler; give --scheduler tls://HOST:PORT")
         return None
     return Cluster(scheduler, **tls, worker_timeout=worker_timeout)
+
+
+def _runs(
+    runs: list[str] | None, bases: list[str] | None, tasks: list[str] | None
+) -> list[dict[str, str | None]] | None:
+    """The entries of a plan for the runs of the command line; None if there are none."""
+    if not runs:
+        if bases or tasks:
+            raise InputError("--base or --tuned-on given without --run; expected a run that they belong to")
+        return None
+    return [
+        {"checkpoints": run, "base": own_base, "tuned_on": task}
+        for run, own_base, task in zip(
+            runs, _one_each(bases, runs, "--base"), _one_each(tasks, runs, "--tuned-on"), strict=True
+        )
+    ]
+
+
+def _one_each(values: list[str] | None, runs: list[str], option: str) -> list[str | None]:
+    """A value for each run: the same for all, or as many as there are runs."""
+    if not values:
+        return [None] * len(runs)
+    if len(values) not in (1, len(runs)):
+        raise InputError(f"{option} given {len(values)} times for {len(runs)} runs; give it once, or once for each run")
+    return list(values) if len(values) == len(runs) else [values[0]] * len(runs)
+
+
+def _describe_run(run: ResolvedRun) -> str:
+    """One line about an existing run: its base, its checkpoints and what is known about its training."""
+    steps = ", ".join(str(checkpoint.step) for checkpoint in run.checkpoints)
+    skipped = f"; {len(run.skipped)} folder(s) not used" if run.skipped else ""
+    return (
+        f"base {run.base.source.name}, steps {steps}, method {run.method}, seed {run.seed}, on {run.tuned_on}{skipped}"
+    )
 
 
 # ---- dry run ----

@@ -44,7 +44,8 @@ def load_tokenizer(source: Source, trust_remote_code: bool) -> PreTrainedTokeniz
     """The encoder's fast tokenizer."""
     from transformers import AutoTokenizer
 
-    folder = source.adapter if source.adapter and (source.adapter / "tokenizer.json").is_file() else source.folder
+    own = source.adapter if source.adapter and (source.adapter / "tokenizer.json").is_file() else source.folder
+    folder = source.tokenizer or own
     with short_errors(source.name, "tokenizer"):
         tokenizer = AutoTokenizer.from_pretrained(str(folder), use_fast=True, trust_remote_code=trust_remote_code)
     if not tokenizer.is_fast:

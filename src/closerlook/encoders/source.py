@@ -52,7 +52,8 @@ class Source:
     name: for display. folder: has configuration, tokenizer and weights. revision: of the hub repository, if requested.
     adapter: the folder of a PEFT adapter for the model in `folder`. random_seed: if set, weights are not read but drawn
     from this seed. pickled: the weights are in a pickle file. half_parameters: the number of floating-point
-    weights of 16 bits or fewer in safetensors files; 0 for pickle files.
+    weights of 16 bits or fewer in safetensors files; 0 for pickle files. tokenizer: the folder with the tokenizer, if
+    it is neither in `folder` nor in `adapter`.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Source:
     random_seed: int | None = None
     pickled: bool = False
     half_parameters: int = 0
+    tokenizer: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -94,11 +96,19 @@ def choose_dtype(name: str, half_parameters: int, *, on_cpu: bool) -> str:
     return name
 
 
-def resolve(name: str, *, seed: int = 0, allow_pickle: bool = False, trust_remote_code: bool = False) -> Source:
+def resolve(
+    name: str,
+    *,
+    seed: int = 0,
+    allow_pickle: bool = False,
+    trust_remote_code: bool = False,
+    tokenizer: Path | None = None,
+) -> Source:
     """The files of the encoder of that name.
 
     A name is `bert-tiny` (built in), a folder, the folder of a PEFT adapter, a hub id, or `id@revision`. With `random:`
     in front, the encoder has the same configuration and tokenizer, and weights drawn from `seed`.
+    tokenizer: a folder whose tokenizer is used if the encoder's own folder has none, as checkpoints of a Trainer may.
 
     >>> resolve("bert-tiny").folder.name
     'bert-tiny'
@@ -111,13 +121,16 @@ def resolve(name: str, *, seed: int = 0, allow_pickle: bool = False, trust_remot
     if (folder / "adapter_config.json").is_file():
         return _adapter_source(name, folder, revision, allow_pickle, trust_remote_code)
     weights, pickled = _weights(name, folder, allow_pickle)
+    borrowed = tokenizer if tokenizer is not None and not _has_tokenizer(folder) else None
+    description = _description_files(name, folder, trust_remote_code, borrowed)
     return Source(
         name=_display_name(name, folder),
         folder=folder,
-        fingerprint=_fingerprint([*_description_files(name, folder, trust_remote_code), *weights]),
+        fingerprint=_fingerprint([*description, *weights]),
         revision=revision,
         pickled=pickled,
         half_parameters=sum(_half_parameters(file) for file in weights if file.suffix == ".safetensors"),
+        tokenizer=borrowed,
     )
 
 
@@ -286,19 +299,26 @@ def _inside(index: Path, name: object) -> Path:
     return index.parent / str(name)
 
 
-def _description_files(name: str, folder: Path, trust_remote_code: bool) -> list[Path]:
-    """The files of configuration and tokenizer, and the code in the folder if it is trusted."""
+def _has_tokenizer(folder: Path) -> bool:
+    return any((folder / file).is_file() for file in VOCABULARIES)
+
+
+def _description_files(name: str, folder: Path, trust_remote_code: bool, tokenizer: Path | None = None) -> list[Path]:
+    """The files of configuration and tokenizer, and the code in the folder if it is trusted.
+
+    tokenizer: the folder of the tokenizer, if it is not the encoder's own.
+    """
     config = folder / "config.json"
     if not config.is_file():
         raise InputError(f"encoder {name}: no config.json in {folder}; expected a Hugging Face model folder")
     read_json(config)
-    if not any((folder / file).is_file() for file in VOCABULARIES):
+    if not _has_tokenizer(tokenizer or folder):
         raise InputError(
             f"encoder {name} has no tokenizer in {folder} (none of {', '.join(VOCABULARIES)}); save it there too: "
             "tokenizer.save_pretrained(folder)"
         )
     code = sorted(folder.glob("*.py")) if trust_remote_code else []
-    return [config, *_tokenizer_files(folder), *code]
+    return [config, *_tokenizer_files(tokenizer or folder), *code]
 
 
 def _tokenizer_files(folder: Path) -> list[Path]:

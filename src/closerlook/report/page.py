@@ -134,8 +134,8 @@ def group_figures(studies: Sequence[Sequence[Figure]]) -> tuple[dict[str, Group]
                     panels.append(None)
                     continue
                 name = f"spec-{len(specs)}"
-                specs[name] = pack(figure.specification())
-                panels.append(_panel(figure, name))
+                panel, specs[name] = figure_panel(figure, name)
+                panels.append(panel)
             entries.append(Entry(encoder=encoder, task=task, panels=panels))
         if entries:
             encoders, tasks = (list(dict.fromkeys(names)) for names in zip(*places, strict=True))
@@ -143,8 +143,9 @@ def group_figures(studies: Sequence[Sequence[Figure]]) -> tuple[dict[str, Group]
     return groups, specs
 
 
-def _panel(figure: Figure, spec: str) -> Panel:
-    return Panel(
+def figure_panel(figure: Figure, spec: str) -> tuple[Panel, Specification]:
+    """A figure as the page's script reads it, and its chart. spec: the id of the element that holds the chart."""
+    panel = Panel(
         spec=spec,
         title=figure.title,
         caption=figure.caption,
@@ -152,6 +153,7 @@ def _panel(figure: Figure, spec: str) -> Panel:
         toggles=[asdict(toggle) for toggle in figure.toggles],
         layout=asdict(figure.layout),
     )
+    return panel, pack(figure.specification())
 
 
 # ---- HTML ----

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 from closerlook.encoders.source import EncoderInfo, Source
 from closerlook.representations.extract import choose_layers
 from closerlook.representations.store import content_key
+from closerlook.study.methods import Method, variant_name
+from closerlook.study.runs import UNKNOWN
 from closerlook.tasks.catalogue import DATA
 from closerlook.tasks.task import Task
+from closerlook.tuning.existing import Checkpoint
 from closerlook.tuning.settings import TuningSettings
 
 if TYPE_CHECKING:
@@ -48,7 +51,7 @@ class Cell:
 class Position:
     """Where a measurement goes in the table: its encoder, training, layer, task and split.
 
-    tuned_on: empty for a pretrained encoder.
+    tuned_on: empty for a pretrained encoder. method: how it was fine-tuned, such as 'full'; empty for a pretrained one.
     """
 
     encoder: str
@@ -61,6 +64,7 @@ class Position:
     split: str
     is_final: bool
     weights: str
+    method: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,12 +83,40 @@ class Placement:
 
 
 @dataclass(frozen=True, eq=False)
+class ResolvedRun:
+    """An existing training of the plan.
+
+    base: the encoder before the training. tuned_on: a task of the plan, or UNKNOWN. info: the facts about the base,
+    which hold for all checkpoints. skipped: for each folder that is not used, one line that says why.
+    """
+
+    base: Checkpoint
+    checkpoints: tuple[Checkpoint, ...]
+    tuned_on: str
+    method: str
+    seed: int
+    info: EncoderInfo
+    skipped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Variant:
+    """An encoder of the plan that is fine-tuned by a method. encoder: as it is loaded; base: as the plan names it."""
+
+    encoder: str
+    base: str
+    method: Method
+
+
+@dataclass(frozen=True, eq=False)
 class ResolvedPlan:
     """A plan with its encoders and tasks loaded and checked.
 
-    randoms: encoders with random weights that others are compared with, by name. settings: the settings with which each
-    encoder is fine-tuned on each task, for the first seed. store: the absolute path of the store. here: the folder that
-    relative paths in the plan start from. resume: whether fine-tunings save their state and continue from it.
+    runs: existing trainings, by name. variants: encoders with the method by which each is fine-tuned, by their name in
+    the table ('bert-small (lora 4)'; just the encoder for the method full). randoms: encoders with random weights that
+    others are compared with, by name. settings: the settings with which each variant is fine-tuned on each task, for
+    the first seed. store: the absolute path of the store. here: the folder that relative paths in the plan start from.
+    resume: whether fine-tunings save their state and continue from it.
     """
 
     plan: Plan
@@ -95,10 +127,15 @@ class ResolvedPlan:
     store: str
     here: str
     resume: bool = True
+    runs: dict[str, ResolvedRun] = field(default_factory=dict)
+    variants: dict[str, Variant] = field(default_factory=dict)
 
     def source_and_info(self, encoder: str) -> tuple[Source, EncoderInfo]:
-        """The files and the facts of an encoder of the plan, or of one with random weights."""
-        return self.encoders.get(encoder) or self.randoms[encoder]
+        """The files and the facts of an encoder of the plan, of a run's base, or of an encoder with random weights."""
+        if encoder in self.runs:
+            return self.runs[encoder].base.source, self.runs[encoder].info
+        name = self.variants[encoder].encoder if encoder in self.variants else encoder
+        return self.encoders.get(name) or self.randoms[name]
 
 
 def common_resources(study: ResolvedPlan) -> dict[str, Any]:
@@ -137,6 +174,11 @@ def layers_of(plan: Plan, source: Source, info: EncoderInfo, *, ends: bool) -> l
 
 def encoder_name(study: ResolvedPlan, encoder: str) -> str:
     """The name of an encoder in the table: its short name, unless two encoders share it."""
+    if encoder in study.runs:
+        return encoder
+    if encoder in study.variants and study.variants[encoder].base != encoder:
+        variant = study.variants[encoder]
+        return variant_name(encoder_name(study, variant.base), variant.method)
     names = [source.name for source, _ in study.encoders.values()]
     short = study.source_and_info(encoder)[0].name
     return encoder if names.count(short) > 1 else short
@@ -144,6 +186,8 @@ def encoder_name(study: ResolvedPlan, encoder: str) -> str:
 
 def task_name(study: ResolvedPlan, task: str) -> str:
     """The name of a task in the table: its own name, unless two tasks share it; then the path of its file."""
+    if task == UNKNOWN:
+        return task
     names = [loaded.name for loaded in study.tasks.values()]
     short = study.tasks[task].name
     return task if names.count(short) > 1 else short

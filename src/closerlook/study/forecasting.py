@@ -29,7 +29,7 @@ def foresee_run(study: ResolvedPlan, key: str, run: Run) -> Graph:
 def _expected_result(study: ResolvedPlan, key: str, run: Run) -> TuningResult:
     """The expected result of a fine-tuning run, with placeholders for fingerprints that are not known yet."""
     encoder, name, seed = run.encoder, run.tuned_on, run.seed
-    (source, info), task = study.encoders[encoder], study.tasks[name]
+    (source, info), task = study.source_and_info(encoder), study.tasks[name]
     settings = replace(study.settings[encoder, name], seed=seed)
     steps = planned_steps(settings, task)
     fingerprints = [source.fingerprint if step == 0 else f"{key}:{step}" for step in steps]

@@ -7,7 +7,7 @@ the results table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, product
 from typing import Any
@@ -29,11 +29,13 @@ from closerlook.study.cells import (
 )
 from closerlook.study.entries import Layers
 from closerlook.study.kinds import KINDS, centroids, classifier, comparison, geometry, point_similarity
+from closerlook.study.kinds.checkpoint import checkpoint_cell
 from closerlook.study.kinds.extract import extract_cell
 from closerlook.study.kinds.kind import Kind
 from closerlook.study.kinds.tune import tune_cell
 from closerlook.study.layers import last_layer
-from closerlook.study.runs import Run
+from closerlook.study.runs import UNKNOWN, Run
+from closerlook.tuning.existing import Checkpoint
 from closerlook.tuning.tuned import DTYPE, Snapshot, TuningResult
 
 NEED_GEOMETRY = {"clusters", "distances", "similarity", "centroids"}
@@ -74,8 +76,10 @@ def expand(study: ResolvedPlan, results: ResultLookup) -> Graph:
             if pretrained[a] and pretrained[b]:
                 _add_comparison(pretrained[a][task], pretrained[b][task], "encoder", encoder_name(study, b))
     if study.plan.tuning is not None:
-        for encoder, task, seed in product(study.encoders, study.tasks, study.plan.seeds):
+        for encoder, task, seed in product(study.variants, study.tasks, study.plan.seeds):
             graph.waiting[graph.add(tune_cell(study, encoder, task, seed))] = Run(encoder, task, seed, task)
+    for name in study.runs:
+        _add_existing(study, graph, name)
     for key in list(graph.waiting):
         result = results(key)
         if result is not None:
@@ -99,6 +103,7 @@ class _EncoderState:
     vectors. producer: the key of the cell that writes its spaces to the store. tuned_on: the name of the fine-tuning
     task; PRETRAINED before fine-tuning. seed: the seed of the fine-tuning; 0 for a pretrained encoder. snapshot: the
     step and epoch; step 0 for a pretrained encoder. is_final: whether it is the last snapshot of a fine-tuning.
+    method: how it is fine-tuned; empty for a pretrained encoder.
     """
 
     study: ResolvedPlan
@@ -111,6 +116,7 @@ class _EncoderState:
     seed: int
     snapshot: Snapshot
     is_final: bool
+    method: str = ""
 
     def position(self, task: str, split: str, layer: int) -> Position:
         """Where measures of one of its spaces go in the table."""
@@ -125,6 +131,7 @@ class _EncoderState:
             split,
             self.is_final,
             self.fingerprint,
+            self.method,
         )
 
     def space(self, task: str, split: str, layer: int) -> str:
@@ -134,8 +141,8 @@ class _EncoderState:
         return space_key(self.fingerprint, self.dtype, info, self.study.tasks[task], split, pool=pool, layer=layer)
 
     def is_not_cross_task(self, task: str) -> bool:
-        """Whether the encoder is pretrained or was fine-tuned on this task, not on a different one."""
-        return self.tuned_on in {PRETRAINED, task_name(self.study, task)}
+        """Whether the encoder is pretrained or was fine-tuned on this task, not on one that is known to differ."""
+        return self.tuned_on in {PRETRAINED, UNKNOWN, task_name(self.study, task)}
 
     def chosen(self, layers: Layers) -> set[int]:
         """The numbers of the layers that a plan entry names."""
@@ -159,7 +166,7 @@ class _EncoderState:
         key = self.graph.add(
             kind.cell(content, self.resources(task, split), (self.producer,), describe_position(position))
         )
-        if self.encoder in self.study.encoders:
+        if self.encoder not in self.study.randoms:
             self.graph.placements.append(Placement(key, position))
         return key
 
@@ -262,11 +269,47 @@ def _add_pretrained(study: ResolvedPlan, graph: Graph, encoder: str) -> dict[str
 def _pretrained(study: ResolvedPlan, graph: Graph, encoder: str) -> _EncoderState:
     source, _ = study.source_and_info(encoder)
     start = Snapshot(0, 0.0, source.fingerprint, {}, {})
-    producer = graph.add(extract_cell(study, encoder))
+    producer = graph.add(_producer(study, encoder))
     dtype = resolved_dtype(study, source)
     return _EncoderState(
         study, graph, encoder, source.fingerprint, dtype, producer, PRETRAINED, 0, start, is_final=False
     )
+
+
+def _producer(study: ResolvedPlan, encoder: str) -> Cell:
+    """The cell that extracts the spaces of an encoder that is not fine-tuned here."""
+    run = encoder.removeprefix("random:")
+    if run not in study.runs:
+        return extract_cell(study, encoder)
+    base = study.runs[run].base
+    random = Checkpoint(f"random:{base.name}", study.source_and_info(encoder)[0], 0)
+    return checkpoint_cell(study, run, base if encoder == run else random, is_end=True)
+
+
+def _add_existing(study: ResolvedPlan, graph: Graph, name: str) -> None:
+    """Add the cells that measure the base and the checkpoints of an existing training, on every task of the plan."""
+    existing = study.runs[name]
+    start = replace(
+        _pretrained(study, graph, name),
+        tuned_on=task_name(study, existing.tuned_on),
+        seed=existing.seed,
+        method=existing.method,
+    )
+    states, final = [start], existing.checkpoints[-1]
+    for checkpoint in existing.checkpoints:
+        key = graph.add(checkpoint_cell(study, name, checkpoint, is_end=checkpoint is final))
+        snapshot = Snapshot(checkpoint.step, checkpoint.epoch, checkpoint.source.fingerprint, {}, {})
+        state = replace(
+            start,
+            fingerprint=snapshot.fingerprint,
+            dtype=resolved_dtype(study, checkpoint.source),
+            producer=key,
+            snapshot=snapshot,
+            is_final=checkpoint is final,
+        )
+        graph.placements.append(Placement(key, state.position(existing.tuned_on, "", existing.info.layers)))
+        states.append(state)
+    _add_snapshots(study, graph, Run(name, existing.tuned_on, existing.seed, existing.tuned_on), states, study.tasks)
 
 
 def add_run(study: ResolvedPlan, graph: Graph, key: str, run: Run, tuned: TuningResult) -> None:
@@ -275,8 +318,9 @@ def add_run(study: ResolvedPlan, graph: Graph, key: str, run: Run, tuned: Tuning
     key: the key of the cell that fine-tunes.
     """
     first, final, tuned_on = tuned.snapshots[0], tuned.snapshots[-1], task_name(study, run.tuned_on)
+    method = study.variants[run.encoder].method.name
     start = _EncoderState(
-        study, graph, run.encoder, first.fingerprint, DTYPE, key, tuned_on, run.seed, first, is_final=False
+        study, graph, run.encoder, first.fingerprint, DTYPE, key, tuned_on, run.seed, first, False, method
     )
     snapshots = [
         replace(start, fingerprint=snapshot.fingerprint, snapshot=snapshot, is_final=snapshot is final)
@@ -284,17 +328,24 @@ def add_run(study: ResolvedPlan, graph: Graph, key: str, run: Run, tuned: Tuning
     ]
     positions = tuple(state.position(run.tuned_on, "", tuned.info.layers) for state in snapshots)
     graph.placements.append(Placement(key, positions[-1], snapshots=positions))
-    for task in study.plan.probed(run.tuned_on):
+    _add_snapshots(study, graph, run, snapshots, study.plan.probed(run.tuned_on))
+
+
+def _add_snapshots(
+    study: ResolvedPlan, graph: Graph, run: Run, snapshots: Sequence[_EncoderState], tasks: Iterable[str]
+) -> None:
+    """Add the cells that measure the snapshots of a training on some tasks, and compare them with the start."""
+    for task in tasks:
         by_layer: dict[int, list[_TrainSpace]] = {}
         for state in snapshots:
             is_end = state in (snapshots[0], snapshots[-1])
-            layers = layers_of(study.plan, *study.encoders[run.encoder], ends=is_end)
+            layers = layers_of(study.plan, *study.source_and_info(run.encoder), ends=is_end)
             for layer, cell in _add_spaces(state, task, layers, is_end=is_end).items():
                 by_layer.setdefault(layer, []).append(_TrainSpace(state, task, layer, cell))
         for spaces in by_layer.values():
             _compare_snapshots(study, graph, spaces)
-        if task == run.tuned_on and by_layer:
-            _add_final(study, graph, run, by_layer[last_layer(by_layer)][-1])
+        if run.tuned_on in (task, UNKNOWN) and by_layer:
+            _add_final(study, graph, replace(run, task=task), by_layer[last_layer(by_layer)][-1])
 
 
 def _add_final(study: ResolvedPlan, graph: Graph, run: Run, final: _TrainSpace) -> None:
@@ -369,7 +420,8 @@ def _compare_with_random(end: _TrainSpace) -> None:
     would then need the vectors of the fine-tuned encoder; on a machine without them, it would have to fine-tune again.
     """
     state, study = end.state, end.state.study
-    name = f"random:{state.encoder}"
+    variant = study.variants.get(state.encoder)
+    name = f"random:{state.encoder if variant is None else variant.base}"
     _, info = study.source_and_info(state.encoder)
     if name not in study.randoms or end.layer != info.layers:
         return

@@ -59,11 +59,27 @@ class Cross(PlanPart):
     probed: str
 
 
+class ExistingRun(PlanPart):
+    """A training that was done elsewhere: a base encoder and its checkpoints, see `tuning.existing.read_run`.
+
+    name: in tables and figures; by default that of the folder. base: by default as the checkpoints name it. tuned_on:
+    the task of the plan that it was trained on, if that is known. method, seed: by default as the files say.
+    """
+
+    name: str | None = Field(None, min_length=1)
+    checkpoints: str | Annotated[list[str], Field(min_length=1)]
+    base: str | None = None
+    tuned_on: str | None = None
+    method: str | None = Field(None, min_length=1)
+    seed: Seed | None = None
+
+
 class Plan(PlanPart):
     """Encoders × tasks × seeds, how encoders are fine-tuned, and what is measured.
 
-    encoders: paths or ids, or {name: ..., path: ...}; encoder_names: for these, the name of each path. test_share: the
-    share of the examples in train that becomes the test split of a task that has none.
+    encoders: paths or ids, or {name: ..., path: ...}; encoder_names: for these, the name of each path. runs: trainings
+    that were done elsewhere, measured like fine-tunings of the study. test_share: the share of the examples in train
+    that becomes the test split of a task that has none.
     tuning: how encoders are fine-tuned; None: they are not. snapshots: the steps at which fine-tuned encoders are
     measured. layers: the layers measured before and after fine-tuning. snapshot_layers: the layers measured at the
     snapshots in between. cross: pairs of tasks, the first to fine-tune on and the second to measure; "all": every pair.
@@ -72,9 +88,10 @@ class Plan(PlanPart):
     """
 
     name: str = Field("study", min_length=1)
-    encoders: Names
+    encoders: Annotated[list[str], BeforeValidator(as_list)] = Field([])
     encoder_names: dict[str, str] = Field({})
     tasks: Names
+    runs: Annotated[list[ExistingRun], BeforeValidator(as_list)] = Field([])
     data: str | None = None
     test_share: float = Field(TEST_SHARE, gt=0, lt=1)
     seeds: Annotated[list[Seed], BeforeValidator(as_list)] = Field([0], min_length=1)
@@ -100,6 +117,13 @@ class Plan(PlanPart):
     @model_validator(mode="after")
     def _check(self) -> Self:
         problems = [f"{what} {name!r} is listed twice" for what, names in self._lists() for name in _duplicates(names)]
+        if not self.encoders and not self.runs:
+            problems.append("encoders is empty; expected one or more (--encoder), or runs (--run)")
+        problems += [
+            f"run {run.checkpoints} says tuned_on {run.tuned_on!r}, which is not among the tasks"
+            for run in self.runs
+            if run.tuned_on is not None and run.tuned_on not in self.tasks
+        ]
         if "train" not in self.splits:
             problems.append(f"splits {self.splits} lacks train, the split that is clustered and used for fine-tuning")
         if "classifier" in self.measures and len(self.splits) < 2:
@@ -227,6 +251,7 @@ def _rest(values: dict[str, Any], wrong: set[Any]) -> Plan | None:
     """A plan of the valid entries that name encoders, tasks and layers, so that these can be checked as well."""
     checked = (
         "encoders",
+        "runs",
         "tasks",
         "data",
         "test_share",

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from closerlook.encoders.source import EncoderInfo, Source, resolve
 from closerlook.encoders.stated import stated_info
-from closerlook.errors import CloserLookError, InputError
+from closerlook.errors import InputError
 from closerlook.representations.extract import choose_layers, choose_pool, encoder_info
 from closerlook.representations.store import Store
-from closerlook.study.cells import ResolvedPlan, layers_of
+from closerlook.study.cells import ResolvedPlan, Variant, layers_of
 from closerlook.study.entries import LayeredPart
+from closerlook.study.methods import Method, read_method, variant_name
 from closerlook.study.plan import Plan, PlanError, make_plan, read_plan
+from closerlook.study.problems import Problems
+from closerlook.study.resolving_runs import existing_runs
 from closerlook.tasks import load_task
 from closerlook.tasks.splitting import with_test_split
 from closerlook.tasks.task import Task, split_name
@@ -25,35 +29,7 @@ from closerlook.tuning.finetune import check_trainable
 from closerlook.tuning.settings import TuningSettings
 from closerlook.tuning.steps import planned_steps
 
-T = TypeVar("T")
-
 log = logging.getLogger("closerlook.tasks")
-
-
-class _Problems:
-    """Collects error messages, so that all problems of a plan are reported together."""
-
-    def __init__(self, lines: Sequence[str]) -> None:
-        self.lines = list(lines)
-
-    def catch(self, work: Callable[[], T]) -> T | None:
-        """The result of the work; None if it raises, and the message is added to the problems."""
-        try:
-            return work()
-        except CloserLookError as error:
-            if str(error) not in self.lines:
-                self.lines.append(str(error))
-            return None
-
-    def catch_each(self, names: Iterable[str], work: Callable[[str], T]) -> dict[str, T]:
-        """The result of the work for each name for which it raises nothing."""
-        results = {name: self.catch(partial(work, name)) for name in names}
-        return {name: result for name, result in results.items() if result is not None}
-
-    def stop(self, source: str) -> None:
-        """Raise one PlanError with all problems, if there are any. source: the name of the plan."""
-        if self.lines:
-            raise PlanError(source, self.lines)
 
 
 def resolve_source(plan: Plan | dict[str, Any] | str | Path, store: str | Path, **changes: Any) -> ResolvedPlan:
@@ -77,7 +53,7 @@ def resolve_plan(plan: Plan, store: str | Path, source: str = "the plan", known:
     A plan is first checked with what the files of its encoders state, which needs no torch. Models are loaded only if
     no problem was found, and only if the store has no facts about them. known: problems that were found before.
     """
-    problems = _Problems(known)
+    problems = Problems(known)
     opened_store = Store(store)
     sources = problems.catch_each(plan.encoders, partial(_source, plan=plan))
     tasks = problems.catch_each(plan.tasks, partial(_task, plan=plan))
@@ -88,12 +64,35 @@ def resolve_plan(plan: Plan, store: str | Path, source: str = "the plan", known:
     problems.stop(source)
     encoders = problems.catch_each(sources, lambda name: _with_info(sources[name], opened_store, plan))
     settings = _check(plan, encoders, tasks, problems)
+    runs = existing_runs(plan, opened_store, problems)
+    for run, task in product(runs.values(), tasks.values()):
+        problems.catch(partial(_check_layers, plan, run.base.source, run.info))
+        problems.catch(partial(choose_pool, plan.pool, task.unit, has_cls=run.info.has_cls))
     problems.stop(source)
-    randoms = {f"random:{name}": _random(name, plan, opened_store) for name in encoders if _wants_random(name, plan)}
-    return ResolvedPlan(plan, encoders, randoms, tasks, settings, str(opened_store.root), os.getcwd())
+    names = {name: name for name in encoders} | {name: run.base.name for name, run in runs.items()}
+    variants = _variants(plan, encoders)
+    starts = [variant.base for variant in variants.values() if variant.method.is_random]
+    randoms = {
+        f"random:{name}": _random(encoder, plan, opened_store)
+        for name, encoder in names.items()
+        if name in starts or _wants_random(encoder, plan)
+    }
+    root = str(opened_store.root)
+    return ResolvedPlan(plan, encoders, randoms, tasks, settings, root, os.getcwd(), runs=runs, variants=variants)
 
 
-def _refuse_same(contents: Sequence[str], names: Iterable[str], kind: str, problems: _Problems) -> None:
+def _variants(plan: Plan, encoders: Iterable[str]) -> dict[str, Variant]:
+    """Every encoder with every method by which the plan fine-tunes it, by the name of the two."""
+    if plan.tuning is None:
+        return {}
+    methods = [read_method(entry) for entry in plan.tuning.methods]
+    return {
+        variant_name(encoder, method): Variant(f"random:{encoder}" if method.is_random else encoder, encoder, method)
+        for encoder, method in product(encoders, methods)
+    }
+
+
+def _refuse_same(contents: Sequence[str], names: Iterable[str], kind: str, problems: Problems) -> None:
     """Report names with the same content."""
     if len(set(contents)) < len(contents):
         problems.lines.append(f"{_same(contents, names)} are the same {kind}; expected each once")
@@ -161,35 +160,40 @@ def _task(name: str, plan: Plan) -> Task:
 
 
 def _check(
-    plan: Plan, encoders: dict[str, tuple[Source, EncoderInfo]], tasks: dict[str, Task], problems: _Problems
+    plan: Plan, encoders: dict[str, tuple[Source, EncoderInfo]], tasks: dict[str, Task], problems: Problems
 ) -> dict[tuple[str, str], TuningSettings]:
-    """Check the layers and the pooling of each encoder; the resolved settings of its fine-tuning on each task.
+    """Check the layers and the pooling of each encoder; the resolved settings of the fine-tuning of each variant.
 
-    The settings are those for the first seed.
+    The settings are those for the first seed, by the names of variant and task.
     """
-    all_settings: dict[tuple[str, str], TuningSettings] = {}
+    usable = []
     for encoder, (source, info) in encoders.items():
         known = len(problems.lines)
         problems.catch(partial(_check_layers, plan, source, info))
-        if len(problems.lines) > known:
-            continue
+        if len(problems.lines) == known:
+            usable.append(encoder)
+            for task in tasks.values():
+                problems.catch(partial(choose_pool, plan.pool, task.unit, has_cls=info.has_cls))
+    all_settings: dict[tuple[str, str], TuningSettings] = {}
+    for encoder, variant in _variants(plan, usable).items():
         for name, task in tasks.items():
-            problems.catch(partial(choose_pool, plan.pool, task.unit, has_cls=info.has_cls))
-            if plan.tuning is None:
-                continue
             probes = {other: tasks[other].content_hash for other in plan.probed(name) if other in tasks}
-            settings = problems.catch(partial(_settings, plan, source, info, task, probes))
+            settings = problems.catch(partial(_settings, plan, variant.method, encoders[variant.base], task, probes))
             if settings is not None:
                 all_settings[encoder, name] = settings
     return all_settings
 
 
-def _settings(plan: Plan, source: Source, info: EncoderInfo, task: Task, probes: dict[str, str]) -> TuningSettings:
+def _settings(
+    plan: Plan, method: Method, encoder: tuple[Source, EncoderInfo], task: Task, probes: dict[str, str]
+) -> TuningSettings:
     """The resolved settings of the fine-tuning of one encoder on one task; checks that the task can be learnt."""
     assert plan.tuning is not None  # noqa: S101 - for mypy
     check_trainable(task)
+    source, info = encoder
+    shared = plan.tuning.model_dump(exclude={"methods"})
     settings = TuningSettings(
-        **plan.tuning.model_dump(),
+        **(shared | dict(method.settings)),
         seed=plan.seeds[0],
         snapshots=plan.snapshots,
         pool=plan.pool,

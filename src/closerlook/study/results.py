@@ -6,20 +6,23 @@ import logging
 import platform
 from collections import defaultdict
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from closerlook.encoders.source import EncoderInfo, Source
 from closerlook.errors import DamagedFileError, InputError
 from closerlook.representations.atomic import atomic_write, set_aside
 from closerlook.representations.checked_json import read_checked, write_checked
 from closerlook.study import renamed
-from closerlook.study.cells import Placement, ResolvedPlan
+from closerlook.study.cells import Placement, ResolvedPlan, ResolvedRun
 from closerlook.study.files import require_result
 from closerlook.study.graph import Graph
 from closerlook.study.parquet import read_parquet, write_parquet
 from closerlook.study.registry import MEASURES
 from closerlook.study.spreadsheet import read_texts, write_csv
+from closerlook.tuning.existing import FULL
 from closerlook.version import __version__
 
 if TYPE_CHECKING:
@@ -36,6 +39,7 @@ COLUMNS: dict[str, str] = {
     "study": "string",
     "encoder": "string",
     "tuned_on": "string",
+    "method": "string",
     "seed": "int64",
     "step": "int64",
     "epoch": "float64",
@@ -55,7 +59,11 @@ COLUMNS: dict[str, str] = {
     "weights": "string",
     "version": "string",
 }
-"""The columns and their types. tuned_on: empty for a pretrained encoder. is_final: at the end of a fine-tuning run."""
+"""The columns and their types. is_final: at the end of a fine-tuning run.
+
+tuned_on: the task of the fine-tuning; empty for a pretrained encoder, 'your training' for an existing run whose task is
+not known. method: how it was fine-tuned, such as 'full' or 'lora 8'; empty for a pretrained encoder.
+"""
 
 log = logging.getLogger("closerlook.study")
 
@@ -147,8 +155,9 @@ def make_manifest(study: ResolvedPlan, state: StudyState, cells: list[Record], s
         "plan": study.plan.to_dict(),
         "encoders": {
             name: {"name": source.name, "weights": source.fingerprint, "revision": source.revision, **vars(info)}
-            for name, (source, info) in study.encoders.items()
+            for name, (source, info) in _all_encoders(study).items()
         },
+        "runs": {name: _run_facts(run) for name, run in study.runs.items()},
         "tasks": {
             name: {
                 "hash": task.content_hash,
@@ -173,6 +182,26 @@ def make_manifest(study: ResolvedPlan, state: StudyState, cells: list[Record], s
         "seconds": round(seconds, 1),
         "kinds": kinds,
         "slowest": sorted(cells, key=lambda cell: -cell["seconds"])[:20],
+    }
+
+
+def _all_encoders(study: ResolvedPlan) -> dict[str, tuple[Source, EncoderInfo]]:
+    """The encoders of the plan, and the bases of existing runs under the names of the runs."""
+    bases = {name: (replace(run.base.source, name=name), run.info) for name, run in study.runs.items()}
+    return study.encoders | bases
+
+
+def _run_facts(run: ResolvedRun) -> Record:
+    """What the manifest says about an existing run."""
+    return {
+        "base": run.base.name,
+        "tuned_on": run.tuned_on,
+        "method": run.method,
+        "seed": run.seed,
+        "checkpoints": [
+            {"name": one.name, "step": one.step, "weights": one.source.fingerprint} for one in run.checkpoints
+        ],
+        "skipped": list(run.skipped),
     }
 
 
@@ -247,10 +276,10 @@ def study_in(folder: Path) -> str | None:
 def load_results(folder: str | Path) -> pd.DataFrame:
     """The table of a study, from its folder or from its results.parquet or results.csv.
 
-    Columns: study, encoder, tuned_on, seed, step, epoch, is_final, layer, task, split, measure, label, other, value,
-    ci_low, ci_high, n, text, cell, weights, version. A Parquet file that does not match its own checksum is an error. A
-    CSV file that differs from the one that the study wrote, or a Parquet file that was saved by another program, is
-    read with a warning.
+    Columns: study, encoder, tuned_on, method, seed, step, epoch, is_final, layer, task, split, measure, label, other,
+    value, ci_low, ci_high, n, text, cell, weights, version. A Parquet file that does not match its own checksum is an
+    error. A CSV file that differs from the one that the study wrote, or a Parquet file that was saved by another
+    program, is read with a warning.
     """
     path = Path(folder).expanduser()
     file = path / TABLE if path.is_dir() else path
@@ -259,6 +288,8 @@ def load_results(folder: str | Path) -> pd.DataFrame:
     try:
         table = _read_checked_csv(file) if file.suffix == ".csv" else _read_checked_parquet(file)
         table = table.rename(columns=renamed.COLUMNS)
+        if "method" not in table.columns and "tuned_on" in table.columns:  # tables of version 0.1 have full runs only
+            table["method"] = table["tuned_on"].map(lambda task: FULL if task else "")
         missing = [name for name in COLUMNS if name not in table.columns]
         if missing:
             raise InputError(f"{file} lacks {', '.join(missing)}; expected the table of a study")

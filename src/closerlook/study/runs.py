@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+UNKNOWN = "your training"
+"""The value of tuned_on for an existing training whose task the plan does not name."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -21,8 +24,8 @@ class Run:
 
     @property
     def own(self) -> bool:
-        """Whether it is measured on the task it was fine-tuned on."""
-        return self.tuned_on == self.task
+        """Whether it is measured on the task it was fine-tuned on, or that task is not known."""
+        return self.tuned_on in (self.task, UNKNOWN)
 
     @property
     def pair(self) -> Pair:
@@ -40,8 +43,8 @@ class Pair:
 
     @property
     def own(self) -> bool:
-        """Whether it is measured on the task it was fine-tuned on."""
-        return self.tuned_on == self.task
+        """Whether it is measured on the task it was fine-tuned on, or that task is not known."""
+        return self.tuned_on in (self.task, UNKNOWN)
 
 
 def by_pair(runs: Iterable[Run]) -> dict[Pair, list[Run]]:

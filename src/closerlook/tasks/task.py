@@ -260,3 +260,23 @@ def _check_positions(positions: Sequence[int], words: int, unit: Unit) -> None:
         raise InputError(f"invalid positions {tuple(positions)}; the sentence has words 0 to {words - 1}")
     if unit == "span" and positions[0] >= positions[1]:
         raise InputError(f"invalid span {tuple(positions)}; expected start before stop")
+
+
+def choose_test_split(task: Task) -> str:
+    """The split on which a task is tested: test, or else the first split that is not train."""
+    names = sorted((split.name for split in task.splits), key=split_order)
+    if "train" not in names or len(names) < 2:
+        raise InputError(
+            f"task {task.name} has {', '.join(names)}; expected train and a split to test on, such as test"
+        )
+    return "test" if "test" in names else next(name for name in names if name != "train")
+
+
+def sample_split(task: Task, split: str, most: int, seed: int) -> Split:
+    """At most `most` examples of a split, as whole texts in a random order, without texts that have no example."""
+    full = task.split(split)
+    order = np.random.default_rng([seed, 11]).permutation(len(full.texts))
+    rows = np.sort(np.argsort(order[full.sentence], kind="stable")[:most])
+    used, sentence = np.unique(full.sentence[rows], return_inverse=True)
+    texts = tuple(full.texts[at] for at in used)
+    return Split(full.name, texts, sentence.astype(np.int32), full.positions[rows], full.y[rows])

@@ -16,6 +16,7 @@ from closerlook.errors import InputError
 from closerlook.representations.extract import choose_layers
 from closerlook.tasks.task import Task
 from closerlook.tuning.schedule import Snapshots, read_snapshots
+from closerlook.tuning.trainable import ALL, BIASES, EXPECTED, HEAD, is_trainable_part
 
 BATCH_SIZE = 32
 LORA_RANK = 8
@@ -83,7 +84,8 @@ class TuningSettings:
     warmup: the share of the steps in which the learning rate rises from zero. weight_decay: the weight decay of AdamW.
     early_stopping: stop after this many epochs without a lower loss on the dev split, or, if the task has no dev
     split, on a tenth of the training texts, which are then not trained on.
-    lora: train only low-rank adapters of this rank; True means rank 8.
+    lora: train only low-rank adapters of this rank; True means rank 8. trained: the encoder's weights that are
+    trained: 'all', 'head' (none), 'biases', or 'last k' (layers).
     deterministic: produce the same weights every time on a GPU as well, at some cost in speed.
     trainer_arguments: further TrainingArguments of transformers, such as {"bf16": True}.
     pool: how subword vectors become one vector, see `extract`. window: tokens read at a time, see `extract`.
@@ -115,12 +117,15 @@ class TuningSettings:
     save_weights: bool = False
     early_stopping: int | None = None
     lora: bool | int | None = None
+    trained: str = ALL
     deterministic: bool = True
     trainer_arguments: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for setting in fields(self):
             check_setting(setting.name, getattr(self, setting.name))
+        if self.lora and self.trained != ALL:
+            raise InputError(f"lora and trained={self.trained!r} given; expected one of them")
         plain = {
             "epochs": None if self.epochs is None else float(self.epochs),
             "learning_rate": None if self.learning_rate is None else float(self.learning_rate),
@@ -161,11 +166,16 @@ class TuningSettings:
         return replace(
             self,
             epochs=self.epochs or usual.epochs,
-            learning_rate=self.learning_rate or (usual.lora_learning_rate if self.lora else usual.learning_rate),
+            learning_rate=self.learning_rate or (usual.lora_learning_rate if self._trains_few else usual.learning_rate),
             batch_size=self.batch_size or BATCH_SIZE,
             layers=layers,
             snapshot_layers=layers if between is None else choose_layers(between, info.layers, encoder),
         )
+
+    @property
+    def _trains_few(self) -> bool:
+        """Whether only few weights are trained, which takes a larger learning rate."""
+        return bool(self.lora) or self.trained in (HEAD, BIASES)
 
     @property
     def epochs_and_batch_size(self) -> tuple[float, int]:
@@ -183,7 +193,7 @@ class TuningSettings:
     def from_dict(cls, values: Mapping[str, Any]) -> TuningSettings:
         """The settings that `to_dict` returned; older files call `snapshot_layers` `between`."""
         current = {"snapshot_layers": values["between"], **values} if "between" in values else values
-        return cls(**{setting.name: current[setting.name] for setting in fields(cls)})
+        return cls(**{name: current[name] for name in (setting.name for setting in fields(cls)) if name in current})
 
     def key_content(self) -> dict[str, object]:
         """What resolved settings contribute to the key of a study's tune cell.
@@ -193,6 +203,8 @@ class TuningSettings:
         """
         values = self.to_dict()
         values["between"] = values.pop("snapshot_layers")
+        if self.trained == ALL:
+            del values["trained"]  # results from before this setting stay valid
         if not isinstance(self.probe, Mapping):
             raise ValueError("probe holds no content hashes; the tasks must be loaded before a key is computed")
         return values | {"probe": sorted(self.probe.values())}
@@ -247,6 +259,7 @@ _RULES: dict[str, tuple[str, Callable[[object], bool]]] = {
     "warmup": ("a share of the steps, from 0 to below 1", lambda value: _is_number(value, 0, 1)),
     "weight_decay": ("a number, 0 or more", lambda value: _is_number(value, 0)),
     "lora": ("True or a rank, 1 or more", lambda value: isinstance(value, bool) or _is_count(value)),
+    "trained": (EXPECTED, is_trainable_part),
 }
 """For each setting: its valid values, as a text for error messages and as a function that checks a value."""
 

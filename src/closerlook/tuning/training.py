@@ -35,6 +35,7 @@ from closerlook.tuning.lora import add_adapters, merge_adapters
 from closerlook.tuning.resuming import SavedState, StateFolder, StateSaver
 from closerlook.tuning.settings import TuningSettings
 from closerlook.tuning.steps import choose_texts, count_steps
+from closerlook.tuning.trainable import freeze
 from closerlook.tuning.tuned import DTYPE, Snapshot, checkpoint_name
 from closerlook.tuning.weights import save_weights
 
@@ -80,6 +81,7 @@ def train(
         adapters = None
         if settings.lora is not None:
             encoder, adapters = add_adapters(encoder, settings.lora)
+        freeze(encoder, settings.trained)
         labeller = Labeller(encoder, task)
         examples = Examples(encoder, task.unit, task.split("train"), pool, texts.train)
         taker = _SnapshotTaker(labeller, adapters, training, pool, progress)

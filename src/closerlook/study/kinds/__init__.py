@@ -8,6 +8,7 @@ from itertools import chain
 from closerlook.study.cells import Cell, ResolvedPlan
 from closerlook.study.kinds import (
     centroids,
+    checkpoint,
     classifier,
     comparison,
     extract,
@@ -24,6 +25,7 @@ from closerlook.study.sizes import Estimate
 
 KINDS: tuple[Kind, ...] = (
     extract.KIND,
+    checkpoint.KIND,
     tune.KIND,
     classifier.KIND,
     geometry.KIND,

@@ -5,17 +5,19 @@ from __future__ import annotations
 from dataclasses import MISSING, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
-from pydantic import Field, ValidationInfo, create_model, field_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, create_model, field_validator
 
-from closerlook.study.cells import Cell, ResolvedPlan, common_resources, layers_of, task_hashes, task_name
+from closerlook.study.cells import Cell, ResolvedPlan, common_resources, encoder_name, layers_of, task_hashes, task_name
 from closerlook.study.entries import PlanPart, as_value_error
 from closerlook.study.inputs import encoder_path, load_tasks
 from closerlook.study.kinds.kind import EARLY, CellResult, Kind
 from closerlook.study.measure import Measure
+from closerlook.study.methods import read_method
 from closerlook.study.rows import Row, row
 from closerlook.study.sizes import BASE_BYTES, FLOPS, Estimate, layer_parameters, token_count, vector_bytes
+from closerlook.tuning.existing import FULL
 from closerlook.tuning.settings import TuningSettings, check_setting
 from closerlook.tuning.steps import planned_steps
 from closerlook.tuning.tuned import TuningResult
@@ -68,19 +70,33 @@ def _tuning_entries() -> dict[str, Any]:
     }
 
 
+def _methods(value: Any) -> list[Any]:
+    entries = value if isinstance(value, list) else [value]
+    for entry in entries:
+        as_value_error(read_method, entry)
+    return entries
+
+
 class Tuning(create_model("Tuning", __base__=PlanPart, **_tuning_entries())):  # type: ignore[misc]  # fields are generated
-    """How encoders are fine-tuned: the fields of TuningSettings that describe the training, with their defaults."""
+    """How encoders are fine-tuned: the fields of TuningSettings that describe the training, with their defaults.
+
+    methods: the methods that are compared, see `study.methods`; settings of an entry replace those of the plan.
+    """
+
+    methods: Annotated[list[Any], BeforeValidator(_methods)] = Field([FULL], min_length=1)
 
     @field_validator("*")
     @classmethod
     def _check_setting(cls, value: object, info: ValidationInfo) -> object:
+        if info.field_name == "methods":
+            return value
         as_value_error(partial(check_setting, info.field_name or ""), value)
         return value
 
 
 def tune_cell(study: ResolvedPlan, encoder: str, task: str, seed: int) -> Cell:
     """The cell that fine-tunes an encoder on a task with a seed."""
-    plan, (source, _) = study.plan, study.encoders[encoder]
+    plan, (source, _) = study.plan, study.source_and_info(encoder)
     settings = replace(study.settings[encoder, task], seed=seed)
     content = {
         "weights": source.fingerprint,
@@ -88,13 +104,14 @@ def tune_cell(study: ResolvedPlan, encoder: str, task: str, seed: int) -> Cell:
         "settings": settings.key_content(),
     }
     resources = common_resources(study) | {
-        "encoder": encoder,
+        "encoder": study.variants[encoder].encoder,
+        "variant": encoder,
         "task": task,
         "probe": task_hashes(study, plan.probed(task)),
         "settings": settings.to_dict(),
         "resume": study.resume,
     }
-    return KIND.cell(content, resources, (), f"{source.name} on {task_name(study, task)}, seed {seed}")
+    return KIND.cell(content, resources, (), f"{encoder_name(study, encoder)} on {task_name(study, task)}, seed {seed}")
 
 
 def run(cell: Cell, out: Path, threads: int) -> CellResult:
@@ -129,11 +146,11 @@ def tuning_rows(run: TuningResult) -> list[Row]:
 def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
     """Expected cost: training on train in every epoch, and a forward pass over all splits at every snapshot."""
     encoder, task, probes = (
-        cell.resources["encoder"],
+        cell.resources["variant"],
         study.tasks[cell.resources["task"]],
         list(cell.resources["probe"]),
     )
-    source, info = study.encoders[encoder]
+    source, info = study.source_and_info(encoder)
     settings = study.settings[encoder, cell.resources["task"]]
     snapshots = len(planned_steps(settings, task))
     probed_tokens = sum(token_count(study.tasks[probe], split) for probe in probes for split in study.plan.splits)

@@ -1,0 +1,135 @@
+"""`Difference`: the tables of a comparison of two encoders, and what they say in sentences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isnan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Difference:
+    """What changed from one encoder to another, on the same examples.
+
+    related: whether they are versions of one model; if not, movements of examples are not measured. layers: one row for
+    each task, layer and measure. `layer` is that of the first encoder, `layer_after` that of the second; low, high: the
+    95% interval of the change. Measures: accuracy (of a probe on the test split), labels, clusters, separable (1 or 0),
+    minimum_distance (mean over labels, in RMS radii), similarity (spatial, to before), cka (to before), and at the last
+    layer separable_pairs (share), also with shuffled labels. labels: one row for each task and label, at the last
+    layer; distances to the nearest other label in RMS radii; moved: 'farther' or 'closer' if the change is significant
+    (p ≤ 0.05 after Holm). examples: one row for each test example, at the last layer; moved: in RMS radii; became:
+    'right' or 'wrong' if the label of its nearest cluster changed to or from the true one.
+    """
+
+    before: str
+    after: str
+    related: bool
+    settings: dict[str, Any]
+    layers: pd.DataFrame
+    labels: pd.DataFrame
+    examples: pd.DataFrame
+
+    @property
+    def tasks(self) -> list[str]:
+        """The names of the tasks, in the order given."""
+        return list(dict.fromkeys(self.layers.task))
+
+    def last_layer(self, task: str) -> pd.DataFrame:
+        """The measures of the last layer of a task, by name."""
+        rows = self.layers[self.layers.task == task]
+        return rows[rows.layer == rows.layer.max()].set_index("measure")
+
+    def summary(self) -> dict[str, list[str]]:
+        """What changed at the last layer, in sentences, for each task."""
+        return {task: self._sentences(task) for task in self.tasks}
+
+    def _sentences(self, task: str) -> list[str]:
+        last, labels = self.last_layer(task), self.labels[self.labels.task == task]
+        accuracy, clusters = last.loc["accuracy"], last.loc["clusters"]
+        verdict = "a significant change" if accuracy.p_value <= 0.05 else "within noise"
+        sentences = [
+            f"Probe accuracy {100 * accuracy.before:.1f} → {100 * accuracy.after:.1f} % ({verdict}: "
+            f"{_signed(100 * accuracy.change)}, 95% interval {_signed(100 * accuracy.low)} to "
+            f"{_signed(100 * accuracy.high)}).",
+            f"Clusters {clusters.before:.0f} → {clusters.after:.0f} for {last.loc['labels'].after:.0f} labels"
+            f"{self._separable(last)}.",
+        ]
+        moved = labels.moved.value_counts()
+        distance = last.loc["minimum_distance"]
+        sentences.append(
+            f"Distance to the nearest other label {distance.before:.3f} → {distance.after:.3f} RMS radii (mean); "
+            f"{moved.get('farther', 0)} of {len(labels)} labels moved significantly farther from their nearest "
+            f"neighbour, {moved.get('closer', 0)} closer."
+        )
+        similarity, cka = last.loc["similarity"].after, last.loc["cka"].after
+        shown = "" if isnan(similarity) else f"spatial similarity {similarity:.2f}, "
+        sentences.append(f"Similarity of the two spaces: {shown}CKA {cka:.2f}.")
+        examples = self.examples[self.examples.task == task]
+        became = examples.became.value_counts()
+        sentences.append(
+            f"By nearest cluster, {became.get('right', 0)} of {len(examples)} test examples became right and "
+            f"{became.get('wrong', 0)} wrong."
+        )
+        return sentences
+
+    def _separable(self, last: pd.DataFrame) -> str:
+        """Whether the space is linearly separable before and after, and whether that says anything."""
+        before, after = (
+            "linearly separable" if value else "not linearly separable"
+            for value in last.loc["separable", ["before", "after"]]
+        )
+        text = f"; {before} before and after" if before == after else f"; {before} before, {after} after"
+        if "separable_pairs_shuffled" not in last.index:
+            return text
+        shuffled = last.loc["separable_pairs_shuffled"]
+        return f"{text} (with shuffled labels, {100 * shuffled.before:.0f} → {100 * shuffled.after:.0f} % of pairs are)"
+
+    def __str__(self) -> str:
+        lines = [f"{self.before} → {self.after}"]
+        for task, sentences in self.summary().items():
+            lines += [f"{task}:", *(f"  {sentence}" for sentence in sentences)]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"Difference({self.before} → {self.after}: {', '.join(self.tasks)})"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        parts = [f"<h4>{escape(self.before)} → {escape(self.after)}</h4>"]
+        for task, sentences in self.summary().items():
+            items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
+            parts.append(f"<p><b>{escape(task)}</b></p><ul>{items}</ul>")
+        return "".join(parts)
+
+    def write(self, path: str | Path = "diff.html") -> Path:
+        """Write the page of this comparison, one HTML file that works offline, and return its absolute path."""
+        from closerlook.differences.page import write_page
+
+        return write_page(self, path)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings, sentences and tables as plain values for JSON, with None for NaN."""
+        return {
+            "before": self.before,
+            "after": self.after,
+            "settings": self.settings,
+            "summary": self.summary(),
+            "layers": _records(self.layers),
+            "labels": _records(self.labels),
+            "examples": _records(self.examples),
+        }
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a table as plain values, with None for NaN."""
+    plain = table.astype(object).where(table.notna(), None)
+    return [{str(name): value for name, value in row.items()} for row in plain.to_dict("records")]
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.1f}".replace("-", "−")

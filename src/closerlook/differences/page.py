@@ -1,0 +1,291 @@
+"""The page of a comparison of two encoders: summary, layers, labels and examples of each task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isnan
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from closerlook.differences.difference import Difference
+from closerlook.report.figures.figure import Figure, Layout
+from closerlook.report.figures.style import AFTER, BEFORE, charted, compact, shorten
+from closerlook.report.page import Entry, Group, figure_panel, render
+from closerlook.report.tables import Column, Table, Value, text_columns
+from closerlook.representations.atomic import atomic_write
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from closerlook.report.figures.style import ChartType
+
+MOST_EXAMPLES = 20
+"""Rows of each table of examples on the page; the Python object has all of them."""
+
+PANELS = {
+    "accuracy": "probe accuracy, %",
+    "clusters": "clusters",
+    "minimum_distance": "distance to nearest label, radii",
+    "similarity": "spatial similarity to before",
+}
+"""The measures that are drawn over layers, and the titles of their axes."""
+
+
+@dataclass(frozen=True, eq=False)
+class TaskPart:
+    """What the page shows about one task."""
+
+    task: str
+    anchor: str
+    sentences: list[str]
+    figures: Group
+    tables: list[Table]
+
+
+def write_page(difference: Difference, path: str | Path) -> Path:
+    """Write the page to `path`, and return the absolute path."""
+    out = Path(path).expanduser().absolute()
+    with atomic_write(out) as stream:
+        stream.write(make_page(difference).encode())
+    return out
+
+
+def make_page(difference: Difference) -> str:
+    """The page as HTML."""
+    parts, specs = [], {}
+    for number, (task, sentences) in enumerate(difference.summary().items()):
+        figure, name = layers_figure(difference, task), f"spec-{number}"
+        panel, specs[name] = figure_panel(figure, name)
+        group = Group(
+            f"layers-{number}", "Layer by layer", [""], [task], [Entry(encoder="", task=task, panels=[panel])]
+        )
+        tables = [make(difference, task) for make in (layers_table, labels_table)]
+        tables += examples_tables(difference, task)
+        parts.append(TaskPart(task, f"task-{number}", sentences, group, [table for table in tables if table]))
+    settings = Table(
+        "settings",
+        "Settings",
+        "",
+        text_columns("setting", "value"),
+        tuple((name, _shown(value)) for name, value in difference.settings.items()),
+    )
+    return render(
+        "difference.html.j2",
+        title=f"{difference.before} → {difference.after}",
+        difference=difference,
+        overview=overview_table(difference),
+        parts=parts,
+        settings=settings,
+        specs=specs,
+    )
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {part}" for name, part in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+# ---- tables ----
+
+
+def overview_table(difference: Difference) -> Table:
+    """One row for each task: what was gained and lost at the last layer."""
+    rows: list[tuple[Value, ...]] = []
+    for task in difference.tasks:
+        last = difference.last_layer(task)
+        accuracy, clusters, distance = (last.loc[name] for name in ("accuracy", "clusters", "minimum_distance"))
+        verdict = "within noise" if accuracy.p_value > 0.05 else "gained" if accuracy.change > 0 else "lost"
+        rows.append(
+            (
+                task,
+                *(100 * accuracy[name] for name in ("before", "after", "change")),
+                f"{100 * accuracy.low:+.1f} to {100 * accuracy.high:+.1f}".replace("-", "−"),
+                verdict,
+                *(int(clusters[name]) for name in ("before", "after")),
+                *(float(distance[name]) for name in ("before", "after")),
+            )
+        )
+    columns = (
+        *text_columns("task"),
+        *(Column(name, "accuracy, %", 1) for name in ("before", "after")),
+        Column("change", "accuracy, %", 1, signed=True),
+        Column("95% interval", "accuracy, %", left=True),
+        Column("verdict", left=True),
+        *(Column(name, "clusters") for name in ("before", "after")),
+        *(Column(name, "distance to nearest label, radii", 3) for name in ("before", "after")),
+    )
+    note = (
+        "Last layer. Accuracy of a probe on the test split; gained and lost: McNemar's exact test on the same "
+        "examples, p ≤ 0.05."
+    )
+    return Table("overview", "What was gained and lost, by task", note, columns, tuple(rows))
+
+
+def layers_table(difference: Difference, task: str) -> Table:
+    """All measures of each layer, before and after."""
+    rows: list[tuple[Value, ...]] = []
+    own = difference.layers[difference.layers.task == task]
+    for _, row in own[own.measure != "labels"].iterrows():
+        name, scale = TITLES[row.measure]
+        values = [_known(scale * value) for value in (row.before, row.after, row.change)]
+        rows.append((int(row.layer), name, *values, _known(row.p_value)))
+    columns = (
+        Column("layer"),
+        *text_columns("measure"),
+        *(Column(state, digits=3) for state in ("before", "after")),
+        Column("change", digits=3, signed=True),
+        Column("p", digits=4, p_value=True),
+    )
+    return Table(f"layers-{task}", "Every layer", "", columns, tuple(rows))
+
+
+TITLES: dict[str, tuple[str, float]] = {
+    "accuracy": ("probe accuracy, %", 100.0),
+    "clusters": ("clusters", 1.0),
+    "separable": ("linearly separable (1: yes)", 1.0),
+    "minimum_distance": ("distance to the nearest label, mean, RMS radii", 1.0),
+    "similarity": ("spatial similarity to before", 1.0),
+    "cka": ("CKA with before", 1.0),
+    "separable_pairs": ("separable pairs of labels, %", 100.0),
+    "separable_pairs_shuffled": ("separable pairs with shuffled labels, %", 100.0),
+}
+"""For each measure in the table of layers: its title, and the factor from the table to the page."""
+
+
+def labels_table(difference: Difference, task: str) -> Table:
+    """The labels, those that changed most first."""
+    own = difference.labels[difference.labels.task == task]
+    own = own.reindex(own.change.abs().sort_values(ascending=False).index)
+    rows: tuple[tuple[Value, ...], ...] = tuple(
+        (
+            row.label,
+            int(row.n),
+            float(row.before),
+            float(row.after),
+            float(row.change),
+            _known(row.p_value),
+            row.moved or "within noise",
+            row.nearest_before
+            if row.nearest_before == row.nearest_after
+            else f"{row.nearest_before} → {row.nearest_after}",
+        )
+        for row in own.itertuples()
+    )
+    columns = (
+        *text_columns("label"),
+        Column("examples"),
+        *(Column(state, "distance, radii", 3) for state in ("before", "after")),
+        Column("change", "distance, radii", 3, signed=True),
+        Column("p", digits=4, p_value=True),
+        *text_columns("moved", "nearest label"),
+    )
+    note = (
+        "Last layer, train: the distance of each label to the nearest other label, in RMS radii of its space. p: no "
+        "change, from half samples, corrected for the number of labels (Holm)."
+    )
+    return Table(f"labels-{task}", "Labels that moved apart or together", note, columns, rows)
+
+
+def examples_tables(difference: Difference, task: str) -> list[Table]:
+    """The test examples that moved most, became right, and became wrong."""
+    own = difference.examples[difference.examples.task == task].sort_values("moved", ascending=False, kind="stable")
+    chosen = {
+        "moved": ("Examples that moved most", own[own.moved.notna()]),
+        "right": ("Examples that became right", own[own.became == "right"]),
+        "wrong": ("Examples that became wrong", own[own.became == "wrong"]),
+    }
+    tables = []
+    for name, (title, rows) in chosen.items():
+        count = f"The first {MOST_EXAMPLES} of {len(rows):,}. " if len(rows) > MOST_EXAMPLES and name != "moved" else ""
+        note = f"{count}Test split, last layer. By the label of the nearest cluster of train; moved: in RMS radii."
+        tables.append(
+            Table(
+                f"{name}-{task}",
+                title,
+                note,
+                (*text_columns("text", "word", "label", "before", "after"), Column("moved")),
+                tuple(_example_row(row) for row in rows.head(MOST_EXAMPLES).itertuples()),
+            ).without_empty()
+        )
+    return tables
+
+
+def _example_row(row: object) -> tuple[Value, ...]:
+    texts = (getattr(row, name) for name in ("text", "word", "label", "nearest_before", "nearest_after"))
+    return (*texts, _known(row.moved))  # type: ignore[attr-defined]
+
+
+def _known(value: float) -> float | None:
+    """The number; None for NaN."""
+    return None if isnan(value) else float(value)
+
+
+# ---- the figure ----
+
+
+def layers_figure(difference: Difference, task: str) -> Figure:
+    """The main measures over the layers, before and after."""
+    import altair as alt
+
+    own = difference.layers[(difference.layers.task == task) & difference.layers.measure.isin(list(PANELS))]
+    data = compact(_long(own))
+    charts = [
+        _panel_chart(data, measure, title) for measure, title in PANELS.items() if (data.measure == measure).any()
+    ]
+    return Figure(
+        title=f"{shorten(task)}: {shorten(difference.before)} and {shorten(difference.after)}",
+        caption="Every layer. Grey: before; blue: after. Vertical lines: 95% interval of the change in accuracy.",
+        alt=f"Measures of {task} over the layers, before and after.",
+        encoder="",
+        task=task,
+        data=data,
+        chart=alt.hconcat(*charts, spacing=28),
+        layout=Layout(axis=58, least=200, most=300),
+    )
+
+
+def _long(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row for each mark: measure, layer, state, value, low, high."""
+    import pandas as pd
+
+    scale = rows.measure.map({"accuracy": 100.0}).fillna(1.0)
+    parts = []
+    for state in ("before", "after"):
+        part = pd.DataFrame(
+            {"measure": rows.measure, "layer": rows.layer, "state": state, "value": scale * rows[state]}
+        )
+        is_after = state == "after"
+        for end in ("low", "high"):
+            part[end] = scale * (rows.before + rows[end]) if is_after else float("nan")
+        parts.append(part)
+    return pd.concat(parts, ignore_index=True).dropna(subset=["value"])
+
+
+def _panel_chart(data: pd.DataFrame, measure: str, title: str) -> ChartType:
+    import altair as alt
+
+    own = data[data.measure == measure]
+    states = [state for state in ("before", "after") if (own.state == state).any()]
+    colour = alt.Color(
+        "state:N",
+        scale=alt.Scale(domain=states, range=[BEFORE if state == "before" else AFTER for state in states]),
+        legend=alt.Legend(title=None, orient="top"),
+    )
+    base = charted().transform_filter(f"datum.measure == '{measure}'")
+    x = alt.X("layer:O", axis=alt.Axis(title="layer", labelAngle=0, grid=False))
+    is_log = measure == "clusters" and own.value.max() > 4 * own.value.min()
+    scale = alt.Scale(type="log", nice=False) if is_log else alt.Scale(zero=False)
+    y = alt.Y("value:Q", scale=scale, axis=alt.Axis(title=title, tickCount=5))
+    tooltip = [alt.Tooltip("layer:O"), alt.Tooltip("state:N"), alt.Tooltip("value:Q", title=title, format=".3~f")]
+    line = base.mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=50)).encode(
+        x=x, y=y, color=colour, tooltip=tooltip
+    )
+    if not own.low.notna().any():
+        return line.properties(width=200, height=220)
+    whisker = (
+        base.transform_filter("isValid(datum.low)")
+        .mark_rule(strokeWidth=1.5, opacity=0.5)
+        .encode(x=x, y=alt.Y("low:Q", scale=scale), y2="high:Q", color=colour)
+    )
+    return alt.layer(whisker, line).properties(width=200, height=220)

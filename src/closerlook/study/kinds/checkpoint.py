@@ -1,0 +1,114 @@
+"""The study cell that extracts the spaces of one checkpoint of an existing training, and scores its head."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from closerlook.study.cells import (
+    Cell,
+    ResolvedPlan,
+    common_resources,
+    layers_of,
+    resolved_dtype,
+    task_hashes,
+    task_name,
+)
+from closerlook.study.inputs import load_tasks
+from closerlook.study.kinds.kind import FIRST, CellResult, Kind
+from closerlook.study.measure import Measure
+from closerlook.study.rows import row
+from closerlook.study.sizes import BASE_BYTES, FLOPS, Estimate, layer_parameters, token_count, vector_bytes
+from closerlook.tuning.existing import Checkpoint
+
+MEASURES = (
+    Measure(
+        "logged_loss",
+        "logged training loss",
+        "training loss that the Trainer logged last before the checkpoint",
+        digits=3,
+        archive="none",
+    ),
+    Measure(
+        "logged_eval_loss",
+        "logged evaluation loss",
+        "loss on the Trainer's evaluation data that it logged last before the checkpoint",
+        digits=3,
+        archive="none",
+    ),
+)
+
+
+def checkpoint_cell(study: ResolvedPlan, run: str, checkpoint: Checkpoint, *, is_end: bool) -> Cell:
+    """The cell for one checkpoint of a run, or for its base. is_end: whether it is the first or the last of the run."""
+    plan, info = study.plan, study.runs[run].info
+    base = study.runs[run].base
+    content = {
+        "weights": checkpoint.source.fingerprint,
+        "dtype": resolved_dtype(study, checkpoint.source),
+        "window": info.window,
+        "tasks": [task.content_hash for task in study.tasks.values()],
+        "splits": plan.splits,
+        "layers": layers_of(plan, base.source, info, ends=is_end),
+        "pool": plan.pool,
+        "logged": checkpoint.logged,
+    }
+    resources = common_resources(study) | {
+        "encoder": run,
+        "checkpoint": checkpoint.name,
+        "base": base.name,
+        "tasks": task_hashes(study, study.tasks),
+        "names": [task_name(study, task) for task in study.tasks],
+    }
+    return KIND.cell(content, resources, (), f"{run}, step {checkpoint.step}")
+
+
+def run(cell: Cell, out: Path, threads: int) -> CellResult:
+    """Write the spaces to the store; the rows are the loss and accuracy of the checkpoint's own head, if it has one."""
+    from closerlook.encoders.encoder import Encoder
+    from closerlook.encoders.source import resolve
+    from closerlook.representations.extract import extract
+    from closerlook.tuning.heads import has_head, head_scores
+
+    resources, content = cell.resources, cell.content
+    source = resolve(resources["checkpoint"], tokenizer=resolve(resources["base"]).folder)
+    tasks = load_tasks(cell, resources["tasks"])
+    encoder = Encoder.load(source, device=resources["device"], dtype=content["dtype"])
+    extract(
+        encoder,
+        tasks,
+        splits=content["splits"],
+        layers=content["layers"],
+        pool=content["pool"],
+        store=resources["store"],
+    )
+    rows = [row(f"logged_{name}", value, split="train") for name, value in content["logged"].items()]
+    for name, task in zip(resources["names"], tasks, strict=True):
+        if has_head(source, task):
+            scores = head_scores(source, task, content["splits"], device=resources["device"])
+            for split, (loss, accuracy) in scores.items():
+                rows.append(row("head_loss", loss, task=name, split=split))
+                rows.append(row("head_accuracy", accuracy, task=name, split=split))
+    return rows, {}
+
+
+def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
+    """Expected cost: a forward pass over all texts, and the disk space of the vectors."""
+    _, info = study.source_and_info(cell.resources["encoder"])
+    splits, tasks = cell.content["splits"], study.tasks.values()
+    tokens = sum(token_count(task, split) for task in tasks for split in splits)
+    disk = sum(vector_bytes(task, splits, info.width, len(cell.content["layers"])) for task in tasks)
+    return Estimate(2 + 2 * tokens * layer_parameters(info) / FLOPS, BASE_BYTES + 8 * info.parameters, disk)
+
+
+KIND = Kind(
+    "checkpoint",
+    1,
+    "extract",
+    run,
+    estimate,
+    title="extract vectors of checkpoints",
+    measures=MEASURES,
+    gpu=True,
+    priority=FIRST,
+    makes_spaces=True,
+)
