@@ -224,7 +224,7 @@ def load_results(folder: str | Path) -> pd.DataFrame:
             raise InputError(f"{file} lacks {', '.join(missing)}; expected the table of a study")
         table["measure"] = table["measure"].map(renamed.current_name)
         return table.astype(COLUMNS)
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, OverflowError) as error:
         raise InputError(f"{file} cannot be read: {' '.join(str(error).split())}; expected a study's table") from None
 
 
