@@ -16,7 +16,7 @@ import closerlook
 
 ROOT = Path(closerlook.__file__).parent
 LEVELS = [
-    {"errors", "texts", "version"},
+    {"errors", "escaping", "version"},
     {"tasks", "encoders", "geometry"},
     {"representations", "probes"},
     {"tuning"},
@@ -31,7 +31,7 @@ TORCH_FREE = [
     *ROOT.glob("geometry/*.py"),
     *ROOT.glob("cli/*.py"),
     ROOT / "errors.py",
-    ROOT / "texts.py",
+    ROOT / "escaping.py",
 ]
 TORCH_FREE += [ROOT / "encoders" / "source.py"]
 TORCH_FREE += [

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from closerlook.errors import InputError
+from closerlook.escaping import csv_text, from_csv_text, show_text
 from closerlook.report import write_report
 from closerlook.report.blocked_merges import blocked_spaces
 from closerlook.report.export import all_tables, write_tables
@@ -19,7 +20,6 @@ from closerlook.report.outline import draw_figures
 from closerlook.report.writing import load_study, write_figures
 from closerlook.study.results import CSV, load_results
 from closerlook.study.spreadsheet import write_csv
-from closerlook.texts import csv_text, from_csv_text, show_text
 from tests.report.studies import browser, made_up, write_study
 from tests.report.test_page import MANIFEST
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from closerlook.errors import InputError
+from closerlook.escaping import show_text
 from closerlook.report import write_comparison, write_report
 from closerlook.report.blocked_merges import blocked_spaces
 from closerlook.report.inlining import pack, runtime, safe_script, script_json
@@ -17,7 +18,6 @@ from closerlook.report.writing import load_study
 from closerlook.study.findings import judge_results
 from closerlook.study.readings import index_results
 from closerlook.study.results import load_results
-from closerlook.texts import show_text
 from tests.report.studies import frame, golden, golden_beyond, made_up, write_study
 
 HOSTILE = [

@@ -38,7 +38,7 @@ from closerlook.cli.registration import (
     add_group,
 )
 from closerlook.errors import CloserLookError
-from closerlook.texts import show_text
+from closerlook.escaping import show_text
 from closerlook.version import __version__
 
 UsageError = cast("type[Exception]", typer.BadParameter.__base__)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from closerlook.texts import show_text
+from closerlook.escaping import show_text
 
 QUIET_SECONDS = 10.0
 """Seconds between two lines of progress, if standard error is not a terminal."""

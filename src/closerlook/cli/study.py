@@ -12,7 +12,7 @@ from typer import Argument, Option
 
 from closerlook.cli.options import Data
 from closerlook.errors import WorkError
-from closerlook.texts import show_text
+from closerlook.escaping import show_text
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,7 +16,7 @@ from typing import Any
 import xxhash
 
 from closerlook.errors import InputError, WorkError
-from closerlook.texts import parse_json
+from closerlook.escaping import parse_json
 
 EMBEDDED = "bert-tiny"
 """The built-in encoder, which is also the default."""

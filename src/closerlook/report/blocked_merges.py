@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, TypedDict
 
 from closerlook.errors import InputError
+from closerlook.escaping import parse_json, show_all
 from closerlook.study.readings import Results
-from closerlook.texts import parse_json, show_all
 
 if TYPE_CHECKING:
     import pandas as pd

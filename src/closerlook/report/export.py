@@ -7,10 +7,10 @@ import io
 from collections.abc import Sequence
 from typing import Literal
 
+from closerlook.escaping import csv_text
 from closerlook.report.outline import OUTLINE, tables_of
 from closerlook.report.tables import Remark, Table, Term, Value
 from closerlook.study.readings import Measurement, Results
-from closerlook.texts import csv_text
 
 Format = Literal["text", "markdown", "latex", "csv"]
 

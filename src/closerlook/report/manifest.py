@@ -8,8 +8,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from closerlook.errors import InputError
+from closerlook.escaping import show_all, show_name
 from closerlook.study.readings import Manifest
-from closerlook.texts import show_all, show_name
 
 
 class _Part(BaseModel):

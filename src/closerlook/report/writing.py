@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from loky import ProcessPoolExecutor
 
 from closerlook.errors import InputError
+from closerlook.escaping import parse_json, show_name
 from closerlook.geometry.kernels import count_threads
 from closerlook.report.comparison import compare_page
 from closerlook.report.figures import Figure
@@ -24,7 +25,6 @@ from closerlook.study.findings import judge_results
 from closerlook.study.readings import Manifest, Results, index_results
 from closerlook.study.results import MANIFEST, load_results
 from closerlook.study.spreadsheet import change_texts, write_csv
-from closerlook.texts import parse_json, show_name
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from closerlook.errors import InputError
+from closerlook.escaping import parse_json
 from closerlook.representations.atomic import atomic_write
 from closerlook.representations.memory import check_memory
 from closerlook.representations.space import Provenance, Space
-from closerlook.texts import parse_json
 
 PROVENANCE = "provenance"
 """A folder of JSON files that only this library writes and reads: the provenance of each space."""

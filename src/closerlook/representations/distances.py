@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from closerlook.errors import InputError
+from closerlook.escaping import parse_json
 from closerlook.geometry import LabelDistances
 from closerlook.geometry.frame import Floats
-from closerlook.texts import parse_json
 
 KEY = "label_distances"
 """Their key in the JSON that `closerlook probe --json` prints."""

@@ -11,12 +11,12 @@ import xxhash
 from numpy.typing import NDArray
 
 from closerlook.errors import InputError
+from closerlook.escaping import parse_json
 from closerlook.representations import directprobe
 from closerlook.representations.atomic import atomic_write
 from closerlook.representations.memory import check_memory
 from closerlook.representations.npz import AnyArray, Arrays, check_required, read_npz
 from closerlook.representations.space import Provenance, Space
-from closerlook.texts import parse_json
 
 ALIGNMENT = 64
 """Vectors start at a multiple of this many bytes in the file, so that a memory map of them is aligned."""

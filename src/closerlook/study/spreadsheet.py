@@ -6,7 +6,7 @@ import csv
 from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, Literal
 
-from closerlook.texts import csv_text, from_csv_text
+from closerlook.escaping import csv_text, from_csv_text
 
 if TYPE_CHECKING:
     import pandas as pd
