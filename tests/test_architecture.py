@@ -32,7 +32,7 @@ TORCH_FREE = [
     *ROOT.glob("geometry/*.py"),
     *ROOT.glob("cli/*.py"),
     ROOT / "errors.py",
-    ROOT / "texts.py",
+    ROOT / "escaping.py",
 ]
 TORCH_FREE += [ROOT / "encoders" / "source.py"]
 TORCH_FREE += [

@@ -1,4 +1,4 @@
-"""Text that users supply: shown without control characters, safe in spreadsheets, and JSON of any depth."""
+"""Text of users, escaped: shown without control characters, safe in spreadsheets; and JSON of any depth."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_mutated_files_are_read_or_refused(name: str, tmp_path_factory: pytest.T
     reader, folder = READERS[name], tmp_path_factory.mktemp("fuzz")
     seeds = reader.seeds()
     read_or_refuse(name, reader.wrap(seeds[0]), folder)  # loads what the reader needs
-    before = peak_memory()
+    before, kept = peak_memory(), list[Path]()
 
     @settings(
         max_examples=INPUTS,
@@ -72,8 +72,10 @@ def test_mutated_files_are_read_or_refused(name: str, tmp_path_factory: pytest.T
         try:
             read_or_refuse(name, data, folder)
         except BaseException:
-            digest = hashlib.sha256(data).hexdigest()[:12]
-            (FOUND / f"{name}-{digest}").write_bytes(data)
+            for larger in kept:  # Hypothesis tries smaller and smaller inputs
+                larger.unlink(missing_ok=True)
+            kept.append(FOUND / f"{name}-{hashlib.sha256(data).hexdigest()[:12]}")
+            kept[-1].write_bytes(data)
             raise
 
     attempt()

@@ -297,7 +297,7 @@ def load_results(folder: str | Path) -> pd.DataFrame:
         return table.astype(COLUMNS)
     except DamagedFileError as error:
         raise DamagedFileError(f"{error}; run the study again: it writes the table again from its cells") from None
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, OverflowError) as error:
         raise InputError(f"{file} cannot be read: {' '.join(str(error).split())}; expected a study's table") from None
 
 
