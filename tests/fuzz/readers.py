@@ -6,15 +6,17 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from closerlook import Space
 from closerlook.encoders.source import _half_parameters
 from closerlook.report.writing import load_study
+from closerlook.representations.checked_json import START, fill_checksum
 from closerlook.representations.distances import read_distances
 from closerlook.representations.points import load_points
-from closerlook.study.files import read_result, result_path
+from closerlook.study.files import read_result, result_path, write_result
 from closerlook.study.plan import read_plan
 from closerlook.study.results import load_results
 from closerlook.study.spreadsheet import write_csv
@@ -95,9 +97,12 @@ def with_length(header: bytes) -> bytes:
 
 
 def read_cell(path: Path) -> object:
+    """What is read from a mutated cell; its checksum is made anew, since otherwise every one would only be damaged."""
     target = result_path(path.parent, KEY)
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(path.read_bytes())
+    content = path.read_bytes()
+    start = START.match(content)
+    target.write_bytes(content if start is None else fill_checksum(content, start.start(1)))
     return read_result(path.parent, KEY)
 
 
@@ -107,7 +112,10 @@ def cells() -> list[bytes]:
         {"measure": "minimum_distance", "label": "a", "value": 1.5},
     ]
     result = {"key": KEY, "kind": "geometry", "title": "t", "content": {}, "rows": rows, "payload": {"a": [1, 2]}}
-    return [json.dumps(result | {"seconds": 0.1, "host": "h", "threads": 1, "version": "0"}).encode()]
+    facts = {"seconds": 0.1, "cpu_seconds": 0.1, "peak_bytes": 1, "host": "h", "threads": 1, "version": "0"}
+    with TemporaryDirectory() as folder:
+        write_result(Path(folder), result | facts)
+        return [result_path(Path(folder), KEY).read_bytes()]
 
 
 def read_manifest(path: Path) -> object:
