@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from closerlook.errors import DamagedFileError, WorkError
+from closerlook.escaping import parse_json
 from closerlook.representations.atomic import set_aside
 from closerlook.representations.checked_json import verify_checked, write_checked
 
@@ -38,22 +38,21 @@ def write_result(out: Path, result: Mapping[str, Any]) -> None:
 def read_result(out: Path, key: str) -> dict[str, Any] | None:
     """The result of a cell; None if it has not run or if its result is damaged."""
     try:
-        content = _intact_content(out, key)
+        return _read(out, key)
     except DamagedFileError:
         return None
-    return None if content is None else _parsed(content)
 
 
 def require_result(out: Path, key: str) -> dict[str, Any]:
     """The result of a finished cell; raises LostError if it has disappeared or is damaged."""
     again = "run the same command again: it is computed again"
     try:
-        content = _intact_content(out, key)
+        result = _read(out, key)
     except DamagedFileError as error:
         raise LostError(f"{error}; {again}") from None
-    if content is None:
+    if result is None:
         raise LostError(f"{result_path(out, key)} has disappeared; {again}")
-    return _parsed(content)
+    return result
 
 
 def read_payload(out: Path, key: str) -> dict[str, Any]:
@@ -91,8 +90,13 @@ def find_finished(out: Path, keys: Iterable[str]) -> tuple[set[str], list[str]]:
     return finished, damaged
 
 
-def _parsed(content: bytes) -> dict[str, Any]:
-    result: dict[str, Any] = json.loads(content)
+def _read(out: Path, key: str) -> dict[str, Any] | None:
+    """The intact result of a cell; None if there is no file."""
+    content = _intact_content(out, key)
+    try:
+        result: dict[str, Any] | None = None if content is None else parse_json(content)
+    except ValueError as error:
+        raise DamagedFileError(f"{result_path(out, key)} is not JSON ({error})") from None
     return result
 
 
