@@ -82,3 +82,18 @@ def test_invalid_options_are_one_line_and_exit_code_two(
     monkeypatch.chdir(tmp_path)
     assert_refused(capsys, message, "tune", *options)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("option", "expected"), [((), True), (("--no-resume",), False), (("--resume",), True)])
+def test_the_state_is_saved_unless_no_resume_is_given(
+    option: tuple[str, ...], expected: bool, tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[object] = []
+
+    def tune(*_: object, resume: bool, **__: object) -> None:
+        given.append(resume)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("closerlook.tuning.tune", tune)
+    run(capsys, "tune", *SHORT, "--out", tmp_path, *option, code=130)
+    assert given == [expected]

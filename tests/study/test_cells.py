@@ -16,7 +16,7 @@ from closerlook.study.kinds import KINDS, estimate_cell
 from closerlook.study.resolving import resolve_plan
 from closerlook.study.study import CompletedStudy, forecast
 from closerlook.tuning.steps import planned_steps
-from tests.study.small import small_plan, write_tasks
+from tests.study.small import opened, small_plan, write_tasks
 
 
 @pytest.fixture(scope="module")
@@ -300,3 +300,13 @@ def test_a_forecast_counts_what_is_done(done: CompletedStudy, tasks: Path) -> No
     assert sum(kind.cells for kind in fresh) == sum(kind.cells for kind in after) == done.state.total
     assert all(kind.done == 0 and kind.seconds > 0 for kind in fresh)
     assert all(kind.done == kind.cells and kind.seconds == 0 and kind.disk == 0 for kind in after)
+
+
+def test_saving_states_changes_what_a_fine_tuning_does_but_not_its_key(tasks: Path, tmp_path: Path) -> None:
+    study = opened(small_plan(tasks), tmp_path)
+    cells = [
+        next(cell for cell in expand(chosen, lambda key: None).cells.values() if cell.kind == "tune")
+        for chosen in (study, replace(study, resume=False))
+    ]
+    assert [cell.resources["resume"] for cell in cells] == [True, False]
+    assert cells[0].key == cells[1].key

@@ -105,9 +105,9 @@ def measure_selectivity(
     networks = _NetworksBySeed(result.chosen_sizes, result.seeds, len(labels), result.training, result.device, threads)
     drawn = [control_labels(types, y, seed) for seed in result.seeds]
     scaler, r = fit_scaler(X), len(result.seeds)
-    rows, tests = standardise(scaler, X), standardise(scaler, X_test, "X_test")
+    scaled, tests = standardise(scaler, X), standardise(scaler, X_test, "X_test")
     scores = networks.scores(
-        np.broadcast_to(rows, (r, *rows.shape)),
+        np.broadcast_to(scaled, (r, *scaled.shape)),
         np.stack([control for control, _ in drawn]),
         np.broadcast_to(tests, (r, *tests.shape)),
         progress,

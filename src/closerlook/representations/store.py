@@ -30,6 +30,7 @@ from closerlook.errors import DamagedFileError, InputError, WorkError
 from closerlook.representations.atomic import PART, make_folder, move_into_place, set_aside
 from closerlook.representations.checked_json import read_checked, write_checked
 from closerlook.representations.files import load_mapped, read_header
+from closerlook.representations.locking import try_lock
 from closerlook.representations.space import Provenance, Space
 from closerlook.representations.writer import SpaceWriter
 
@@ -110,19 +111,19 @@ class Store:
         """A folder for unfinished files, removed if the block ends without an error.
 
         If the process is killed, the next one finds its files there. If another process works in this folder already,
-        a separate folder is created: both processes do the work, and neither waits. The separate folder is removed when
-        the block ends, with or without an error, and no other process continues it.
+        or if the file system has no locks, a separate folder is created: both processes do the work, and neither waits.
+        The separate folder is removed when the block ends, with or without an error, and no other process continues it.
         """
         folder = self.root / "work" / name
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
-            lock = filelock.FileLock(f"{folder}.lock", timeout=0)
+            separate = folder.with_name(f"{name}-{secrets.token_hex(4)}")
             try:
-                lock.acquire()
+                lock = try_lock(Path(f"{folder}.lock"), "what is interrupted there cannot be continued")
+                folder = separate if lock is None else folder
             except filelock.Timeout:
-                folder = folder.with_name(f"{name}-{secrets.token_hex(4)}")
-                lock = filelock.FileLock(f"{folder}.lock", timeout=0)  # `gc` removes only what is not locked
-                lock.acquire()
+                folder = separate
+                lock = try_lock(Path(f"{folder}.lock"), "gc does not see it")  # `gc` removes only what is not locked
             folder.mkdir(exist_ok=True)
         except OSError as error:
             raise self._unwritable(error) from None
@@ -133,9 +134,10 @@ class Store:
         finally:
             if is_finished or is_separate:
                 shutil.rmtree(folder, ignore_errors=True)
-            lock.release()
+            if lock is not None:
+                lock.release()
             if is_separate:
-                Path(lock.lock_file).unlink(missing_ok=True)
+                Path(f"{folder}.lock").unlink(missing_ok=True)
 
     def commit(self, writer: SpaceWriter) -> None:
         """Finish the space file and move it to its place in the store, in one step."""
@@ -213,7 +215,7 @@ class Store:
             if _age(lock_file, folder, *folder.rglob("*")) <= ABANDONED:
                 continue
             had_lock = lock_file.exists()
-            with suppress(filelock.Timeout), filelock.FileLock(lock_file, timeout=0):
+            with suppress(OSError), filelock.FileLock(lock_file, timeout=0):  # in use, or no locks: it stays
                 if folder.exists():
                     yield Removal(
                         folder, sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()), reason

@@ -20,6 +20,7 @@ import filelock
 
 from closerlook.errors import InputError, WorkError
 from closerlook.representations.atomic import PART, atomic_write
+from closerlook.representations.locking import try_lock
 from closerlook.study.cells import Cell, ResolvedPlan
 from closerlook.study.engines import Engine
 from closerlook.study.execution import Outcome
@@ -96,8 +97,7 @@ def study_lock(out: Path) -> Iterator[None]:
     check_folder(out)
     try:
         out.mkdir(parents=True, exist_ok=True)
-        lock = filelock.FileLock(out / ".lock", timeout=0)
-        lock.acquire()
+        lock = try_lock(out / ".lock", "do not run the same study twice at the same time")
     except filelock.Timeout:
         raise InputError(
             f"{out} is in use by another run of this study; wait for it, or choose another --out"
@@ -107,7 +107,8 @@ def study_lock(out: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        lock.release()
+        if lock is not None:
+            lock.release()
 
 
 def work_through(study: ResolvedPlan, out: Path, engine: Engine, watch: ProgressCallback | None = None) -> StudyState:
