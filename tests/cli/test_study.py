@@ -255,4 +255,5 @@ def test_a_csv_file_without_splits_is_a_task(tmp_path: Path, capsys: Capsys, mon
     out, err = run(capsys, "study", "-t", file, "--out", tmp_path / "out", "--dry-run", "--json", "--test-share", "0.3")
     assert json.loads(out)["plan"]["test_share"] == 0.3
     assert "6 of its 20 examples in train are its test split (test share 0.3" in err
-    assert_refused(capsys, "test_share: expected less than 1", "study", "-t", file, "--test-share", "2", "--dry-run")
+    _, err = run(capsys, "study", "-t", file, "--test-share", "2", "--dry-run", code=2)
+    assert err.endswith("closerlook: default has 1 problem: test_share: expected less than 1 (got 2.0)\n")
