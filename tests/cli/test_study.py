@@ -236,3 +236,24 @@ def test_bad_input_is_one_line_and_leaves_nothing(
 )
 def test_times_are_told_in_few_figures(seconds: float, told: str) -> None:
     assert command.span(seconds) == told
+
+
+@pytest.mark.parametrize("out", ["file", "file/below", "/proc/closerlook"])
+def test_a_folder_that_cannot_be_written_is_found_before_any_work(tmp_path: Path, capsys: Capsys, out: str) -> None:
+    (tmp_path / "file").write_text("")
+    message = "is a file; expected a folder" if "file" in out else "cannot be written: "
+    assert_refused(capsys, message, "study", "nowhere.yaml", "--out", tmp_path / out)
+    assert_refused(capsys, message, "extract", "--task", "nowhere", "--out", tmp_path / out)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_csv_file_without_splits_is_a_task(tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (None, "closerlook"):  # handlers of pytest and of earlier commands
+        monkeypatch.setattr(logging.getLogger(name), "handlers", [])
+    file = tmp_path / "mine.csv"
+    file.write_text("text;label\n" + "".join(f"text {i};{'ab'[i % 2]}\n" for i in range(20)))
+    out, err = run(capsys, "study", "-t", file, "--out", tmp_path / "out", "--dry-run", "--json", "--test-share", "0.3")
+    assert json.loads(out)["plan"]["test_share"] == 0.3
+    assert "6 of its 20 examples in train are its test split (test share 0.3" in err
+    _, err = run(capsys, "study", "-t", file, "--test-share", "2", "--dry-run", code=2)
+    assert err.endswith("closerlook: default has 1 problem: test_share: expected less than 1 (got 2.0)\n")

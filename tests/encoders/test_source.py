@@ -120,3 +120,10 @@ def test_an_odd_index_of_shards_is_refused(family: Folder, tmp_path: Path) -> No
     (folder / "model.safetensors.index.json").write_text('{"weight_map": ["a"]}')
     with pytest.raises(InputError, match="has no weight_map; download the encoder again"):
         resolve(str(folder))
+
+
+def test_a_folder_called_model_is_shown_by_its_parent(tmp_path: Path) -> None:
+    folder = tmp_path / "run-7" / "model"
+    shutil.copytree(resolve("bert-tiny").folder, folder)
+    assert resolve(str(folder)).name == "run-7"
+    assert resolve(f"random:{folder}").name == "random:run-7"

@@ -202,6 +202,33 @@ def test_a_plan_that_is_not_there_is_refused_with_the_presets() -> None:
         read_plan("nowhere.yaml")
 
 
+@pytest.mark.parametrize(("name", "meant"), [("defualt", "default"), ("paper_small", "paper-small")])
+def test_a_preset_with_a_typing_error_is_recognised(name: str, meant: str) -> None:
+    with pytest.raises(InputError, match=rf"plan {name} cannot be read: .*; did you mean {meant}\? "):
+        read_plan(name)
+
+
+def test_encoders_may_have_names() -> None:
+    given = ["bert-tiny", {"name": "mine", "path": "out/checkpoint-500"}]
+    plan = make_plan({"encoders": given, "tasks": "toy-pos"})
+    assert plan.encoders == ["bert-tiny", "out/checkpoint-500"]
+    assert plan.encoder_names == {"out/checkpoint-500": "mine"}
+    assert make_plan(plan.to_dict()) == plan
+    assert make_plan({"encoders": given[1], "tasks": "toy-pos"}).encoders == ["out/checkpoint-500"]
+
+
+@pytest.mark.parametrize("encoder", [{"path": "x"}, {"name": 1, "path": "x"}, {"name": "a", "path": "x", "seed": 1}])
+def test_an_encoder_with_other_entries_is_refused(encoder: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=r"encoders\.0: expected a path, a hub id, or {name: mine, path: out/"):
+        make_plan({"encoders": [encoder], "tasks": "toy-pos"})
+
+
+def test_two_encoders_cannot_have_the_same_name() -> None:
+    named = [{"name": "mine", "path": path} for path in ("a", "b")]
+    with pytest.raises(InputError, match="the name of an encoder 'mine' is listed twice"):
+        make_plan({"encoders": named, "tasks": "toy-pos"})
+
+
 # ---- opened ----
 
 
@@ -283,3 +310,40 @@ def test_problems_in_the_plan_and_outside_it_are_told_together(tmp_path: Path) -
         resolve_source(file, tmp_path / "store")
     for part in ("speed is unknown", "seeds.0", "layer 9 requested", "./nowhere", "no.csv"):
         assert part in str(caught.value)
+
+
+def test_the_name_of_an_encoder_is_its_name_in_the_table(tasks: Path, tmp_path: Path) -> None:
+    from closerlook.encoders.source import resolve
+    from closerlook.study.cells import encoder_name
+
+    path = str(resolve("bert-tiny").folder)
+    named = make_plan({"encoders": {"name": "mine", "path": path}, "tasks": str(tasks / "words"), "tuning": None})
+    opened = resolve_plan(named, tmp_path / "store")
+    assert encoder_name(opened, path) == "mine"
+    assert encoder_name(opened, f"random:{path}") == "random:mine"
+
+
+def test_a_task_without_a_test_split_gets_one_that_workers_make_again(tmp_path: Path) -> None:
+    from closerlook.study.cells import Cell, common_resources, task_hashes
+    from closerlook.study.inputs import load_tasks
+
+    file = tmp_path / "mine.csv"
+    file.write_text("text,label\n" + "".join(f"text {i},{'ab'[i % 2]}\n" for i in range(20)))
+    plan = make_plan({"encoders": "bert-tiny", "tasks": str(file), "test_share": 0.3})
+    opened = resolve_plan(plan, tmp_path / "store")
+    task = opened.tasks[str(file)]
+    assert [(split.name, len(split)) for split in task.splits] == [("train", 14), ("test", 6)]
+    assert "test share 0.3" in task.notes[-1]
+    cell = Cell("any", 1, {}, common_resources(opened), (), "any")
+    assert load_tasks(cell, task_hashes(opened, plan.tasks)) == [task]
+    file.write_text(file.read_text().replace("text 3", "another"))
+    moved = Cell("any", 1, {}, common_resources(opened) | {"data": "elsewhere"}, (), "any")  # not in the cache
+    with pytest.raises(InputError, match="has changed since the study began"):
+        load_tasks(moved, task_hashes(opened, plan.tasks))
+
+
+def test_only_a_missing_test_split_is_made(tmp_path: Path) -> None:
+    file = tmp_path / "mine-test.csv"
+    file.write_text("text,label\na,x\nb,x\nc,y\nd,y\n")
+    plan = make_plan({"encoders": "bert-tiny", "tasks": str(file)})
+    assert "has test but no train" in problems(plan, tmp_path / "store")[0]

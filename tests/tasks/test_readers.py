@@ -259,3 +259,14 @@ def test_options_in_a_name_that_are_none_are_refused(tmp_path: Path, options: st
 def test_a_name_in_the_catalogue_takes_no_options() -> None:
     with pytest.raises(InputError, match="label given with task toy-pos, whose options are fixed"):
         load_task("toy-pos?label=xpos")
+
+
+def test_a_file_with_the_name_of_a_predefined_task_is_not_shadowed_in_silence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "toy-question", train_dot_csv="text,label\nfine,a\nbad,b\n")
+    assert len(load_task("toy-question").labels) == 20
+    message = "task toy-question is the predefined task; for the file or folder of that name here, write ./toy-question"
+    assert caplog.messages == [message]
+    assert load_task("./toy-question").labels == load_task("toy-question/").labels == ("a", "b")

@@ -85,7 +85,7 @@ def weights_of(results: Results, encoder: str) -> str:
 
 
 def tasks_table(results: Results) -> Table:
-    """The tasks, with their labels and examples."""
+    """The tasks, with their labels and examples, and what was found while they were read."""
     entries: dict[str, Manifest] = results.manifest.get("tasks", {})
     listed = {split for entry in entries.values() for split in entry.get("examples", {})}
     splits = sorted(listed or {str(split) for split in results.of("n_points").split}, key=split_order)
@@ -97,7 +97,9 @@ def tasks_table(results: Results) -> Table:
         rows.append((task, _unit(entry), labels, *(examples.get(split) for split in splits)))
     counts = (Column(split, "examples") for split in splits)
     columns = (*text_columns("task", "an example is a"), Column("labels"), *counts)
-    return Table("tasks", "Tasks", "", columns, tuple(rows)).without_empty()
+    notes = [note for entry in entries.values() for note in entry.get("notes", [])]
+    found = f"Found while the tasks were read: {'; '.join(notes)}." if notes else ""
+    return Table("tasks", "Tasks", found, columns, tuple(rows)).without_empty()
 
 
 def _unit(entry: Manifest) -> str | None:
@@ -134,7 +136,7 @@ def tuning_table(results: Results) -> Table:
 def settings_table(results: Results) -> Table:
     """All other entries of the plan, one in each row."""
     plan = results.manifest.get("plan", {})
-    elsewhere = {"name", "encoders", "tasks"}
+    elsewhere = {"name", "encoders", "encoder_names", "tasks"}
     rows = [(name, value) for name, value in _entries(plan) if name.partition(".")[0] not in elsewhere]
     note = "The entries of the plan."
     if any(value == NOT_SET for _, value in rows):
