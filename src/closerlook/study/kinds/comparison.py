@@ -234,7 +234,8 @@ def _similarity_rows(similarity: Similarity) -> list[Row]:
             ("similarity_spearman", similarity.spearman, similarity.spearman_interval),
         )
     ]
-    rows.append(row("similarity_p_value", similarity.p_value, n=similarity.permutations))
+    if 1 / (1 + similarity.permutations) <= SIGNIFICANCE:  # otherwise it cannot be small
+        rows.append(row("similarity_p_value", similarity.p_value, n=similarity.permutations))
     if math.isfinite(similarity.null_deviation):
         rows.append(row("similarity_null_mean", similarity.null_mean, n=similarity.permutations))
         rows.append(row("similarity_null_sd", similarity.null_deviation, n=similarity.permutations))
