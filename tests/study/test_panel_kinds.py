@@ -56,7 +56,6 @@ def test_true_labels_stand_out_from_shuffled_ones() -> None:
     assert found["separable_pairs_cover_probability"] < 1e-9
     assert found["subsampled_clusters"] == 4
     assert found["subsampled_clusters_null_mean"] > 10
-    assert found["subsampled_clusters_p_value"] == pytest.approx(1 / 3)
     assert found["subsampled_mean_minimum_distance"] > found["subsampled_mean_minimum_distance_null_mean"]
 
 
