@@ -21,6 +21,7 @@ COMPARED_WITH = {
 
 
 SIZES_REMOVED, NOISE = "label sizes removed", "noise of the same sizes"
+ORIGINAL_WITHOUT_SIZES = "the pretrained encoder, label sizes removed"
 
 
 def similarity_table(results: Results) -> Table:
@@ -35,6 +36,7 @@ def similarity_table(results: Results) -> Table:
         noise = before_after(results, "noise_similarity", encoder, task)
         for at, state in enumerate(STATES):
             others = [similarity_to(results, other, encoder, task, tuned=bool(at)) for other in COMPARED_WITH]
+            others.append(similarity_to(results, "size_adjusted_original", encoder, task, tuned=bool(at)))
             if any((similarity[at], *others)):
                 about_sizes = (adjusted[at], adjusted_p[at], noise[at])
                 rows.append((encoder, task, state, similarity[at], null[at], p[at], *about_sizes, *others))
@@ -44,6 +46,7 @@ def similarity_table(results: Results) -> Table:
         *(Column("similarity", group), Column("shuffled labels", group), Column("p", group, 4, p_value=True)),
         *(Column(SIZES_REMOVED, group), Column("p without sizes", group, 4, p_value=True), Column(NOISE, group)),
         *(Column(title, "train split, compared with") for title in COMPARED_WITH.values()),
+        Column(ORIGINAL_WITHOUT_SIZES, "train split, compared with"),
     )
     title = "Similarity with true and shuffled labels, values"
     table = Table("nulls", title, "", columns, tuple(rows)).without_empty()
@@ -63,10 +66,10 @@ def _similarity_note(table: Table, test_split: str) -> str:
             "p: the share of permutations (the unpermuted labels count as one) whose similarity is at least as high "
             f"as the similarity of train and {test_split}; with several seeds, the highest p-value."
         )
-    if SIZES_REMOVED in titles:
+    if titles & {SIZES_REMOVED, ORIGINAL_WITHOUT_SIZES}:
         sentences.append(
             "Label sizes removed: the correlation after the effects of single labels and of label sizes are removed "
-            "from the distances; its p is that of a Freedman–Lane permutation test."
+            "from the distances. Its p-value is that of a Freedman–Lane permutation test."
         )
     if NOISE in titles:
         sentences.append(
