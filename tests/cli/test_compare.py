@@ -137,3 +137,31 @@ def test_unfit_options_are_one_line_and_exit_code_two(
 ) -> None:
     file = saved(tmp_path / "a.npz", *separable(0))
     assert_refused(capsys, message, "compare", file, file, *options)
+
+
+def many_labels(seed: int, sizes: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Pure noise with these label sizes."""
+    y = np.repeat([f"L{at}" for at in range(len(sizes))], sizes)
+    return np.random.default_rng(seed).normal(size=(len(y), 40)), y
+
+
+def test_noise_is_similar_until_label_sizes_are_removed(tmp_path: Path, capsys: Capsys) -> None:
+    sizes = [1, 1, 2, 2, 3, 4, 6, 8, 11, 15, 18, 20]
+    files = [saved(tmp_path / f"{seed}.npz", *many_labels(seed, sizes)) for seed in (0, 1)]
+    found = answer(capsys, "compare", *files)
+    assert found["pearson"] > 0.8
+    assert found["p_value"] <= 0.01
+    assert found["noise"]["mean"] > 0.8
+    assert found["label_sizes_removed"]["p_value"] > 0.05
+    out, _ = run(capsys, "compare", *files)
+    assert "label sizes removed" in out
+    assert "noise of the same sizes" in out
+
+
+def test_label_sizes_are_known_from_the_output_of_probe(tmp_path: Path, capsys: Capsys) -> None:
+    file = saved(tmp_path / "a.npz", *many_labels(0, [2, 3, 4, 5, 6, 7, 8, 9]))
+    expected = answer(capsys, "compare", file, file)
+    file.with_suffix(".json").write_text(run(capsys, "probe", file, "--json")[0])
+    found = answer(capsys, "compare", file.with_suffix(".json"), file)
+    assert found["label_sizes_removed"] == pytest.approx(expected["label_sizes_removed"])
+    assert found["noise"] == expected["noise"]

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from closerlook.report import divergence, finding_tables, labels, nulls, shape, uncertainty
+from closerlook.report import divergence, finding_tables, labels, nulls, sensitivity, shape, uncertainty
 from closerlook.report.comparison import measures_table, shape_table
 from closerlook.report.export import all_tables, to_csv
 from closerlook.report.figures import Figure
@@ -481,3 +481,39 @@ def test_two_studies_have_chance_and_shape_side_by_side(results: Results) -> Non
         "100 (shuffled labels 100.00)",
     ]
     assert shape_table(studies).shown()[0] == [*("bert-tiny", "ps-fxn", "NC1", "–", "–", "0.800", "0.300 ± 0.141", "–")]
+
+
+def test_a_label_that_falls_on_the_way_up_is_counted() -> None:
+    table = made_up(tasks={"animals": ["cat", "dog", "eel"]}, steps=(0, 1, 2, 3))
+    for label, path in {"cat": (1, 2, 3, 4), "dog": (1, 3, 2, 4), "eel": (4, 3, 2, 1)}.items():
+        for step, value in enumerate(path):
+            of_label = (table.measure == "minimum_distance") & (table.label == label) & (table.tuned_on != "")
+            table.loc[of_label & (table.step == step), "value"] = float(value)
+    results = index_results(table)
+    assert sensitivity.detours(results, "bert-tiny", "animals") == (2, 1)
+    assert [row[1:] for row in sensitivity.monotone_table(results).rows] == [
+        ("animals", 2, 1, 50.0),
+        ("all tasks", 2, 1, 50.0),
+    ]
+
+
+def test_the_labels_that_a_similarity_rests_on_are_counted() -> None:
+    found = sensitivity.compared_labels_table(index_results(made_up())).rows
+    assert found[0] == ("bert-tiny", "animals", 3, 3, 3, 3)
+    assert found[1][2:] == (4, 3, 3, 4)  # 4 labels; the made-up train–test similarity compares 3
+
+
+def test_similarity_without_label_sizes_and_of_noise_has_columns() -> None:
+    content = []
+    for step, tuned in ((0, ""), (9, "animals")):
+        place = {"encoder": "e", "task": "animals", "layer": 1, "step": step, "tuned_on": tuned, "is_final": bool(step)}
+        for name, value in (
+            *(("similarity_train_test", 0.9), ("similarity_null_mean_train_test", 0.0), ("n_clusters", 9.0)),
+            *(("similarity_size_adjusted_train_test", 0.3), ("similarity_size_adjusted_p_value_train_test", 0.2)),
+            ("noise_similarity", 0.95),
+        ):
+            content.append(place | {"measure": name, "value": value})
+    table = nulls.similarity_table(index_results(frame(content)))
+    titles = [column.title for column in table.columns]
+    assert {"label sizes removed", "p without sizes", "noise of the same sizes"} <= set(titles)
+    assert "Freedman–Lane" in table.note

@@ -96,8 +96,8 @@ def test_an_effect_of_each_label_alone_is_removed() -> None:
 
 
 def test_few_labels_or_permutations_give_no_value() -> None:
-    five = size_adjusted_similarity(labelled_points(5, 0), labelled_points(5, 0), equal_sizes(5), equal_sizes(5))
-    assert np.isnan([five.pearson, five.p_value]).all()
+    seven = size_adjusted_similarity(labelled_points(7, 0), labelled_points(7, 0), equal_sizes(7), equal_sizes(7))
+    assert np.isnan([seven.pearson, seven.p_value]).all()
     few = size_adjusted_similarity(
         labelled_points(8, 0), labelled_points(8, 0), equal_sizes(8), equal_sizes(8), permutations=18
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,10 +26,12 @@ from closerlook.version import __version__
 
 if TYPE_CHECKING:
     from closerlook.geometry import LabelDistances, Similarity
+    from closerlook.geometry.label_sizes import NoiseSimilarity, SizeAdjusted
     from closerlook.representations.points import Points
 
 EXAMPLE = "Example: closerlook compare original.npz tuned.npz; closerlook compare train.json test.npz"
 FEWEST_LABELS = 3
+MOST_PERMUTATIONS = 999  # of the test with label sizes removed, which is slower
 INPUT = "a file or folder that `closerlook probe` accepts, or its --json output, saved as a .json file."
 
 
@@ -69,25 +72,33 @@ def compare(
         confidence=confidence,
         seed=seed,
     )
+    adjusted, noise = _without_sizes(left, right, permutations=permutations, seed=seed, threads=threads)
     for setting in ("statistic", "min_points"):
         value_a, value_b = getattr(left.table, setting), getattr(right.table, setting)
         if value_a != value_b:
             note(f"warning: {setting} is {value_a} in {left.title}, but {value_b} in {right.title}")
     if as_json:
         content = similarity.to_dict() | {"a": _as_dict(left), "b": _as_dict(right), "settings": vars(settings)}
+        content |= {"label_sizes_removed": None if adjusted is None else adjusted.to_dict()}
+        content |= {"noise": None if noise is None else vars(noise)}
         print_json(content | {"seed": seed, "seconds": sum(seconds.values()), "version": __version__})
     else:
-        _print(similarity, left, right)
+        _print(similarity, left, right, _size_rows(adjusted, noise))
 
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One of the two spaces: its label distances, or its points as long as these are not measured."""
+    """One of the two spaces: its label distances, or its points as long as these are not measured.
+
+    sizes: the number of points of each label; None if the file does not say. dimension: the number of dimensions.
+    """
 
     title: str
     labels: list[str]
     points: Points | None
     distances: LabelDistances | None
+    sizes: dict[str, int] | None = None
+    dimension: int | None = None
 
     @property
     def table(self) -> LabelDistances:
@@ -98,14 +109,15 @@ class Side:
 
 
 def _read(path: Path, max_memory: int | None) -> Side:
-    from closerlook.representations.distances import read_distances
+    from closerlook.representations.distances import read_distances, read_sizes
     from closerlook.representations.points import load_points
 
     if path.suffix == ".json":
         title, table = read_distances(path)
-        return Side(title, [str(label) for label in table.labels], None, table)
+        return Side(title, [str(label) for label in table.labels], None, table, *read_sizes(path))
     points = load_points(path, max_memory=max_memory)
-    return Side(points.title, points.labels, points, None)
+    sizes = dict(Counter(points.y.tolist()))
+    return Side(points.title, points.labels, points, None, sizes, points.X.shape[1])
 
 
 def _check_common(a: Side, b: Side) -> None:
@@ -123,10 +135,44 @@ def _measure(side: Side, settings: Settings, seconds: dict[str, float]) -> Side:
     if side.points is None:
         return side
     clustering = find_clusters(side.points, settings, seconds)
-    return Side(side.title, side.labels, None, measure_labels(side.points, clustering, settings, seconds))
+    return replace(side, points=None, distances=measure_labels(side.points, clustering, settings, seconds))
 
 
-def _print(similarity: Similarity, a: Side, b: Side) -> None:
+def _without_sizes(
+    a: Side, b: Side, *, permutations: int, seed: int, threads: int | None
+) -> tuple[SizeAdjusted | None, NoiseSimilarity | None]:
+    """The similarity with label sizes removed, and that of noise; None if the label sizes are unknown."""
+    from closerlook.geometry.label_sizes import noise_similarity, size_adjusted_similarity
+
+    if a.sizes is None or b.sizes is None:
+        return None, None
+    adjusted = size_adjusted_similarity(
+        a.table, b.table, a.sizes, b.sizes, permutations=min(permutations, MOST_PERMUTATIONS), seed=seed
+    )
+    if a.dimension is None or b.dimension is None:
+        return adjusted, None
+    common = [label for label in a.sizes if label in b.sizes]
+    sizes = [[side.sizes[label] for label in common] for side in (a, b) if side.sizes is not None]
+    return adjusted, noise_similarity(*sizes, min(a.dimension, b.dimension), seed=seed, threads=threads)
+
+
+def _size_rows(adjusted: SizeAdjusted | None, noise: NoiseSimilarity | None) -> list[tuple[str, str]]:
+    """The rows of the table about label sizes."""
+    rows = []
+    if adjusted is not None and not math.isnan(adjusted.pearson):
+        test = "" if math.isnan(adjusted.p_value) else f" (p = {adjusted.p_value:.4g}, Freedman–Lane test)"
+        rows.append(("label sizes removed", f"{adjusted.pearson:.4f}{test}"))
+    if noise is not None and not math.isnan(noise.mean):
+        rows.append(
+            (
+                "noise of the same sizes",
+                f"{noise.mean:.4f} ± {noise.deviation:.4f} ({noise.draws} draws, {noise.points:,} points)",
+            )
+        )
+    return rows
+
+
+def _print(similarity: Similarity, a: Side, b: Side, about_sizes: list[tuple[str, str]]) -> None:
     from closerlook.cli.console import print_table
 
     separable = {
@@ -141,6 +187,7 @@ def _print(similarity: Similarity, a: Side, b: Side) -> None:
         ("Pearson", _with_interval(similarity.pearson, similarity.pearson_interval, similarity.confidence)),
         ("Spearman", _with_interval(similarity.spearman, similarity.spearman_interval, similarity.confidence)),
         ("Mantel p", "" if math.isnan(similarity.p_value) else f"{similarity.p_value:.4g} ({permutations})"),
+        *about_sizes,
         ("labels", f"{similarity.n_labels}"),
         ("only in A", ", ".join(map(str, similarity.excluded_a))),
         ("only in B", ", ".join(map(str, similarity.excluded_b))),

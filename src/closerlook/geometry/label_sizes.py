@@ -19,8 +19,8 @@ from closerlook.geometry.distances import cluster_distances, label_distances
 from closerlook.geometry.frame import Floats, Integers, Label, at_least, plain
 from closerlook.geometry.similarity import Table, common_labels, random_orders, read_table, spatial_similarity
 
-FEWEST_LABELS = 6
-"""With fewer labels, too few distances are left after the effects of the labels are removed: 5 labels have 10."""
+FEWEST_LABELS = 8
+"""With fewer labels, too little is left after the effects are removed: 7 labels have 21 distances and 13 effects."""
 
 FEWEST_PERMUTATIONS = 19
 """With fewer permutations, p cannot be 0.05 or lower."""
@@ -65,11 +65,11 @@ def size_adjusted_similarity(
     a, b: as in `spatial_similarity`. sizes_a, sizes_b: the number of points of each label.
 
     From both lists of distances, a linear fit is subtracted. For the pair of labels i and j it has an effect of i, an
-    effect of j, and √(1/n_i + 1/n_j) for the label sizes n of either space: to this, the distance of two hulls of noise
-    is nearly proportional. The effects of single labels contain all that size does to a label, whatever the form of
-    that dependence. They also contain that some labels are far from all others for other reasons; this part of the
-    similarity is lost. The residuals of small labels vary more, so each is divided by its expected size, which is
-    fitted in the same way. The result is the correlation of these residuals.
+    effect of j, and three effects of the label sizes n of either space: √(1/n_i + 1/n_j), to which the distance of two
+    hulls of noise is nearly proportional, 1/√(n_i n_j) and log n_i · log n_j. The effects of single labels contain all
+    that size does to a label, whatever the form of that dependence. They also contain that some labels are far from all
+    others for other reasons; this part of the similarity is lost. The residuals of small labels vary more, so each is
+    divided by its expected size, which is fitted in the same way. The result is the correlation of these residuals.
 
     The p-value is that of the one-sided permutation test of Freedman and Lane (1983): the labels of the residuals of b
     are permuted, and the fit is subtracted again.
@@ -116,10 +116,13 @@ def _sizes_of(labels: Sequence[Label], sizes: Mapping[Label, int], side: str) ->
 
 def _effects(i: Integers, j: Integers, sizes: Sequence[Floats]) -> Floats:
     """(p, r) an orthonormal basis of all that is subtracted: effects of single labels, and of pairs of sizes."""
-    m = len(sizes[0])
-    labels = np.zeros((len(i), m))
+    labels = np.zeros((len(i), len(sizes[0])))
     labels[np.arange(len(i)), i] = labels[np.arange(len(i)), j] = 1.0
-    pairs = [np.sqrt(1 / n[i] + 1 / n[j]) for n in sizes]
+    pairs = [
+        effect
+        for n in sizes
+        for effect in (np.sqrt(1 / n[i] + 1 / n[j]), 1 / np.sqrt(n[i] * n[j]), np.log(n[i]) * np.log(n[j]))
+    ]
     U, s, _ = np.linalg.svd(np.column_stack([labels, *pairs]), full_matrices=False)
     return np.asarray(U[:, s > 1e-9 * s[0]])
 

@@ -54,7 +54,12 @@ def shown_rows(table: pd.DataFrame) -> pd.DataFrame:
     rules = {name: "all" if measure is None else measure.archive for name, measure in measures.items()}
     rule = table["measure"].map(rules)
     last = table["layer"] == table["encoder"].map(last_layers(table))
-    end = (table["split"] == "train") & (table["is_final"] | (table["tuned_on"] == PRETRAINED) | (table["step"] == 0))
-    kept = table[(rule == "all") | ((rule == "last layer") & last) | ((rule == "ends of last layer") & last & end)]
+    end = last & (table["is_final"] | (table["tuned_on"] == PRETRAINED) | (table["step"] == 0))
+    kept = table[
+        (rule == "all")
+        | ((rule == "last layer") & last)
+        | ((rule == "ends of last layer") & end & (table["split"] == "train"))
+        | ((rule == "ends of last layer, all splits") & end)
+    ]
     rounded = {name: kept[name].astype(np.float32).astype(np.float64) for name in NUMBERS}
     return kept.assign(**rounded).reset_index(drop=True)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from closerlook.report.before_after import STATES, before_after, highest_p, mean_of, nulls_of, over_seeds, runs_of
 from closerlook.report.tables import Column, Table, Value, count_of, show_number, text_columns
 from closerlook.study.findings import SIGNIFICANCE
+from closerlook.study.kinds.nulls import FEWEST_SHUFFLES
 from closerlook.study.readings import Measurement, Results
 
 COMPARED_WITH = {
@@ -19,6 +20,10 @@ COMPARED_WITH = {
 """What a train space is compared with: the suffix of measure names -> the text on the page."""
 
 
+SIZES_REMOVED, NOISE = "label sizes removed", "noise of the same sizes"
+ORIGINAL_WITHOUT_SIZES = "the pretrained encoder, label sizes removed"
+
+
 def similarity_table(results: Results) -> Table:
     """Train–test similarity with true and shuffled labels, and the similarity to the spaces in COMPARED_WITH."""
     rows: list[tuple[Value, ...]] = []
@@ -26,15 +31,22 @@ def similarity_table(results: Results) -> Table:
         name = f"similarity_{results.train_test}"
         similarity, null = before_after(results, name, encoder, task), nulls_of(results, name, encoder, task)
         p = highest_p(results, f"similarity_p_value_{results.train_test}", encoder, task)
+        adjusted = before_after(results, f"similarity_size_adjusted_{results.train_test}", encoder, task)
+        adjusted_p = highest_p(results, f"similarity_size_adjusted_p_value_{results.train_test}", encoder, task)
+        noise = before_after(results, "noise_similarity", encoder, task)
         for at, state in enumerate(STATES):
             others = [similarity_to(results, other, encoder, task, tuned=bool(at)) for other in COMPARED_WITH]
+            others.append(similarity_to(results, "size_adjusted_original", encoder, task, tuned=bool(at)))
             if any((similarity[at], *others)):
-                rows.append((encoder, task, state, similarity[at], null[at], p[at], *others))
+                about_sizes = (adjusted[at], adjusted_p[at], noise[at])
+                rows.append((encoder, task, state, similarity[at], null[at], p[at], *about_sizes, *others))
     group = f"train and {results.test_split}"
     columns = (
         *text_columns("encoder", "task", "state"),
         *(Column("similarity", group), Column("shuffled labels", group), Column("p", group, 4, p_value=True)),
+        *(Column(SIZES_REMOVED, group), Column("p without sizes", group, 4, p_value=True), Column(NOISE, group)),
         *(Column(title, "train split, compared with") for title in COMPARED_WITH.values()),
+        Column(ORIGINAL_WITHOUT_SIZES, "train split, compared with"),
     )
     title = "Similarity with true and shuffled labels, values"
     table = Table("nulls", title, "", columns, tuple(rows)).without_empty()
@@ -53,6 +65,16 @@ def _similarity_note(table: Table, test_split: str) -> str:
         sentences.append(
             "p: the share of permutations (the unpermuted labels count as one) whose similarity is at least as high "
             f"as the similarity of train and {test_split}; with several seeds, the highest p-value."
+        )
+    if titles & {SIZES_REMOVED, ORIGINAL_WITHOUT_SIZES}:
+        sentences.append(
+            "Label sizes removed: the correlation after the effects of single labels and of label sizes are removed "
+            "from the distances. Its p-value is that of a Freedman–Lane permutation test."
+        )
+    if NOISE in titles:
+        sentences.append(
+            "Noise: the similarity of two spaces of pure noise with the label sizes and dimensions of train; a "
+            "similarity that is not above it may be an effect of label sizes."
         )
     others = [meaning for other, meaning in TRAIN_SPLITS.items() if COMPARED_WITH[other] in titles]
     if others:
@@ -141,8 +163,19 @@ def _compared_with_null(
         mean_of([results.before(f"{measure}_z", encoder, task)]),
         mean_of([results.after(f"{measure}_z", run) for run in runs]),
     )
-    p = highest_p(results, f"{measure}_p_value", encoder, task)
+    p = (
+        highest_p(results, f"{measure}_p_value", encoder, task)
+        if _has_enough_shuffles(results, measure)
+        else (None, None)
+    )
     return (value[0], null[0], z[0], p[0]), (value[1], null[1], z[1], p[1])
+
+
+def _has_enough_shuffles(results: Results, measure: str) -> bool:
+    """Whether p can be small; older tables have p-values from any number of shuffles. True if that is unknown."""
+    settings = results.manifest.get("plan", {}).get("nulls", {})
+    shuffles = settings.get("shuffles" if measure == "separable_pairs" else "cluster_shuffles", FEWEST_SHUFFLES)
+    return bool(shuffles >= FEWEST_SHUFFLES)
 
 
 # ---- in sentences ----

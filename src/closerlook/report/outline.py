@@ -17,6 +17,7 @@ from closerlook.report import (
     labels,
     nulls,
     published,
+    sensitivity,
     shape,
     study_facts,
     uncertainty,
@@ -147,7 +148,7 @@ OUTLINE = (
             ),
             FigureEntry("paths", "Paths of the label centroids", centroids.centroid_paths),
         ),
-        tables=(TableEntry(finding_tables.distance_table),),
+        tables=(TableEntry(finding_tables.distance_table), TableEntry(sensitivity.monotone_table)),
         absent="No label distances were measured.",
     ),
     Section(
@@ -207,6 +208,13 @@ OUTLINE = (
         kicker=BEYOND,
         texts=(uncertainty.single_seed_text,),
         tables=(TableEntry(uncertainty.seeds_table), TableEntry(uncertainty.examples_table)),
+    ),
+    Section(
+        "sensitivity",
+        "Sensitivity",
+        "Sensitivity",
+        kicker=BEYOND,
+        tables=(TableEntry(sensitivity.compared_labels_table),),
     ),
     Section(
         "divergence",

@@ -48,6 +48,15 @@ def read_distances(path: Path) -> tuple[str, LabelDistances]:
     return str(content.get("title") or path.name), table
 
 
+def read_sizes(path: Path) -> tuple[dict[str, int] | None, int | None]:
+    """The number of points of each label, and of dimensions, in a file that `closerlook probe --json` wrote."""
+    content = parse_json(path.read_bytes())
+    try:
+        return {str(row["label"]): int(row["points"]) for row in content["by_label"]}, int(content["d"])
+    except (KeyError, TypeError, ValueError):
+        return None, None
+
+
 def _matrix(rows: Iterable[Iterable[float | None]], m: int) -> Floats:
     """(m, m) the numbers, with NaN for null."""
     matrix = np.array([[np.nan if value is None else value for value in row] for row in rows], dtype=np.float64)

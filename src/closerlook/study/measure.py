@@ -8,8 +8,9 @@ from typing import Literal
 Rows = Literal["space", "label", "label pair", "probe size", "merge"]
 """What one row of a measure is about: a whole space, a label, two labels, a size of probe, or a blocked merge."""
 
-Archive = Literal["all", "last layer", "ends of last layer", "none"]
-"""Which rows an archive keeps: all, rows of the last layer, only those before and after fine-tuning, or none."""
+Archive = Literal["all", "last layer", "ends of last layer", "ends of last layer, all splits", "none"]
+"""Which rows an archive keeps: all; those of the last layer; of these, only those before and after fine-tuning, on
+train or on all splits; or none."""
 
 
 @dataclass(frozen=True)

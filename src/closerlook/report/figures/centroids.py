@@ -30,8 +30,13 @@ if TYPE_CHECKING:
 
     from closerlook.report.figures.style import ChartType
 
+IN_THE_PAPER = ("ADJ", "VERB", "NOUN")
+"""The labels of Figure 3 of the paper, shown at first if the task has them."""
+
 CLOSEST = 3
 """Number of labels that are shown at first."""
+
+CLOSEST_LABELS = "the three labels that are closest to each other before fine-tuning"
 
 NEAREST_PAIRS = 200
 """The three closest labels are searched among the labels of this many nearest pairs."""
@@ -53,7 +58,9 @@ def centroid_paths(results: Results, runs: list[Run]) -> Figure | None:
     if data.empty:
         return None
     labels = sorted(set(data.label))
-    closest = closest_labels(results, run, labels)
+    is_as_in_paper = set(IN_THE_PAPER) <= set(labels)
+    closest = list(IN_THE_PAPER) if is_as_in_paper else closest_labels(results, run, labels)
+    chosen = "the labels of Figure 3 of the paper" if is_as_in_paper else CLOSEST_LABELS
     layers = sorted(int(layer) for layer in data.layer.unique())
     explained = {layer: _explained(results, run, layer, "path") for layer in layers}
     shares = " and ".join(f"{explained[layer]:.0%} (layer {layer})" for layer in layers)
@@ -61,8 +68,8 @@ def centroid_paths(results: Results, runs: list[Run]) -> Figure | None:
         title=f"Paths of the centroids: {shorten(run.encoder)} on {shorten(run.task)}",
         caption=f"Train, seed {run.seed}; {_layers_text(layers)}. Rings: before fine-tuning; small dots: snapshots in "
         "between; large dots: after fine-tuning. Axes: the first two principal components, computed for each layer "
-        f"over the centroids of all labels at all steps. They explain {shares} of the variance. Shown at first: the "
-        "three labels that are closest to each other before fine-tuning.",
+        f"over the centroids of all labels at all steps. They explain {shares} of the variance. Shown at first: "
+        f"{chosen}.",
         alt=f"Paths of {len(labels)} label centroids in a plane at layers {', '.join(map(str, layers))}; shown first: "
         f"{', '.join(shorten(label) for label in closest)}.",
         encoder=run.encoder,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from closerlook.study.cells import Cell, ResolvedPlan
 from closerlook.study.files import read_payload
-from closerlook.study.kinds.geometry import decode_centroids
+from closerlook.study.kinds.geometry_payload import decode_centroids
 from closerlook.study.kinds.kind import CellResult, Kind
 from closerlook.study.measure import Measure, Rows
 from closerlook.study.rows import Payload, Row, row

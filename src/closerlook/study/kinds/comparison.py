@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from closerlook.geometry import Similarity, spatial_similarity
+from closerlook.geometry.label_sizes import size_adjusted_similarity
 from closerlook.geometry.resampling import ResampledDistances, adjust, change_p_values, resample_similarity
 from closerlook.study.cells import Cell, ResolvedPlan
 from closerlook.study.entries import PlanPart
 from closerlook.study.files import read_payload
-from closerlook.study.kinds.geometry import confidence_bounds, decode_replicates
+from closerlook.study.kinds.geometry import confidence_bounds
+from closerlook.study.kinds.geometry_payload import decode_replicates, decode_sizes
 from closerlook.study.kinds.kind import CellResult, Kind
 from closerlook.study.measure import Measure
 from closerlook.study.rows import Payload, Row, row
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 
 FEWEST_LABELS = 3
 """Minimum number of common labels for a correlation of label distances: two labels have a single distance."""
+
+MOST_PERMUTATIONS = 999
+"""Maximum number of permutations in the test of the similarity with label sizes removed, which is slower."""
 
 SIGNIFICANCE = 0.05
 """The largest p-value, after the Holm correction, with which a label's change counts as significant."""
@@ -61,6 +66,21 @@ MEASURES = (
         "similarity_null_sd",
         "standard deviation of the similarity with shuffled labels",
         "standard deviation of the similarity when the labels of one space are permuted",
+        compares=True,
+    ),
+    Measure(
+        "similarity_size_adjusted",
+        "similarity with label sizes removed",
+        "correlation of the label distances of two spaces after the effects of single labels and of label sizes are "
+        "removed from both; needs 8 labels; n: number of common labels",
+        compares=True,
+    ),
+    Measure(
+        "similarity_size_adjusted_p_value",
+        "p-value of the similarity with label sizes removed",
+        "share of permutations of the labels, the unpermuted labels included, with a similarity at least as high after "
+        "label sizes are removed (Freedman–Lane test); n: number of permutations",
+        digits=4,
         compares=True,
     ),
     Measure(
@@ -180,7 +200,7 @@ def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
 
 
 KIND = Kind(
-    "comparison", 4, "compare", run, estimate, title="spatial similarity", requests=("similarity",), measures=MEASURES
+    "comparison", 5, "compare", run, estimate, title="spatial similarity", requests=("similarity",), measures=MEASURES
 )
 
 
@@ -192,7 +212,7 @@ def compare_spaces(a: Payload, b: Payload, *, permutations: int, resamples: int)
         rows = [row("similarity", None, n=len(shared))]
     else:
         similarity = spatial_similarity(_LabelTable(a), _LabelTable(b), permutations=permutations, resamples=resamples)
-        rows = _similarity_rows(similarity)
+        rows = _similarity_rows(similarity) + _size_adjusted_rows(a, b, min(permutations, MOST_PERMUTATIONS))
         rows += _similarity_over_examples(similarity.pearson, decode_replicates(a), decode_replicates(b))
     changes = {label: after[label] - before[label] for label in shared}
     rows += [row("minimum_distance_change", change, label=label) for label, change in changes.items()]
@@ -214,7 +234,8 @@ def _similarity_rows(similarity: Similarity) -> list[Row]:
             ("similarity_spearman", similarity.spearman, similarity.spearman_interval),
         )
     ]
-    rows.append(row("similarity_p_value", similarity.p_value, n=similarity.permutations))
+    if 1 / (1 + similarity.permutations) <= SIGNIFICANCE:  # otherwise it cannot be small
+        rows.append(row("similarity_p_value", similarity.p_value, n=similarity.permutations))
     if math.isfinite(similarity.null_deviation):
         rows.append(row("similarity_null_mean", similarity.null_mean, n=similarity.permutations))
         rows.append(row("similarity_null_sd", similarity.null_deviation, n=similarity.permutations))
@@ -224,6 +245,19 @@ def _similarity_rows(similarity: Similarity) -> list[Row]:
     if any(excluded.values()):
         rows.append(row("similarity_excluded_labels", len(excluded["excluded"]), text=json.dumps(excluded)))
     return rows
+
+
+def _size_adjusted_rows(a: Payload, b: Payload, permutations: int) -> list[Row]:
+    """The similarity with label sizes removed, and its p-value, if they can be computed."""
+    sizes = decode_sizes(a), decode_sizes(b)
+    if not all(sizes):
+        return []
+    adjusted = size_adjusted_similarity(_LabelTable(a), _LabelTable(b), *sizes, permutations=permutations)
+    rows = [
+        row("similarity_size_adjusted", adjusted.pearson, n=adjusted.n_labels),
+        row("similarity_size_adjusted_p_value", adjusted.p_value, n=permutations),
+    ]
+    return [one for one in rows if one["value"] is not None]
 
 
 def _similarity_over_examples(value: float, a: ResampledDistances, b: ResampledDistances) -> list[Row]:

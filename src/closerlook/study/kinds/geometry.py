@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import math
 from collections.abc import Sequence
@@ -28,9 +27,15 @@ from closerlook.representations.space import Space
 from closerlook.study.cells import Cell, ResolvedPlan
 from closerlook.study.entries import LayeredPart, PlanPart
 from closerlook.study.inputs import load_space, load_tasks, sentences, with_words
+from closerlook.study.kinds.geometry_payload import (
+    distances_payload,
+    encode_centroids,
+    encode_replicates,
+    label_sizes,
+)
 from closerlook.study.kinds.kind import CellResult, Kind
 from closerlook.study.measure import Measure
-from closerlook.study.rows import Payload, Row, plain, row
+from closerlook.study.rows import Payload, Row, row
 from closerlook.study.sizes import Estimate, space_size
 
 if TYPE_CHECKING:
@@ -50,9 +55,6 @@ blocking cluster.
 
 They are the points with the largest weights in the convex combinations that prove the overlap.
 """
-
-SIGNIFICANT_DIGITS = 6
-"""Resampled distances are stored with this many significant digits: they are many, and only their spread is used."""
 
 MEASURES = (
     Measure("n_points", "points", "number of examples in the space", digits=0),
@@ -129,7 +131,7 @@ MEASURES = (
         "label distance",
         "distance between two labels: mean (or minimum) of the distances between the convex hulls of their clusters",
         rows="label pair",
-        archive="ends of last layer",
+        archive="ends of last layer, all splits",
     ),
     Measure(
         "minimum_distance",
@@ -238,7 +240,7 @@ def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
 
 KIND = Kind(
     "geometry",
-    3,
+    4,
     "clusters and distances of",
     run,
     estimate,
@@ -270,7 +272,11 @@ def measure_space(
     clustering = cluster(space.X, space.label_names, tau=tau, threads=threads)
     rows = _cluster_rows(space, clustering)
     rows += [row("blocked_merge", None, **columns) for columns in _blocked_merges(clustering, space, context)]
-    payload: Payload = {"centroids": _encode_centroids(space, clustering), "labels": list(clustering.labels)}
+    payload: Payload = {
+        "centroids": encode_centroids(space, clustering),
+        "labels": list(clustering.labels),
+        "sizes": label_sizes(clustering),
+    }
     if distances and clustering.n_labels > 1:
         between_clusters = cluster_distances(space.X, clustering, min_points=min_points, threads=threads)
         between_labels = label_distances(between_clusters, statistic=statistic)
@@ -278,7 +284,7 @@ def measure_space(
             space.X, clustering, resamples=resamples, statistic=statistic, min_points=min_points, threads=threads
         )
         rows += _distance_rows(between_labels, resampled)
-        payload["distances"] = _distances_payload(between_labels) | {"replicates": _encode_replicates(resampled)}
+        payload["distances"] = distances_payload(between_labels) | {"replicates": encode_replicates(resampled)}
     return rows, payload
 
 
@@ -403,48 +409,3 @@ def _merge_columns(
         "text": json.dumps(text, ensure_ascii=False),
         "n": int(sizes[merge.first] + sizes[merge.second]),
     }
-
-
-# ---- the payload: what comparisons and centroid paths need ----
-
-
-def _encode_centroids(space: Space, clustering: Clustering) -> str:
-    """The means of the labels' points, an (m, d) float32 array, in base64: a third of the length of decimal text."""
-    codes = clustering.cluster_codes[clustering.assignments]
-    sums = np.zeros((clustering.n_labels, space.d))
-    np.add.at(sums, codes, space.X.astype(np.float64))
-    means = (sums / np.bincount(codes)[:, None]).astype("<f4")
-    return base64.b64encode(means.tobytes()).decode()
-
-
-def decode_centroids(payload: Payload) -> dict[str | int, Floats]:
-    """The mean of each label's points, by label."""
-    means = np.frombuffer(base64.b64decode(payload["centroids"]), "<f4").reshape(len(payload["labels"]), -1)
-    return dict(zip(payload["labels"], means.astype(np.float64), strict=True))
-
-
-def _encode_replicates(resampled: ResampledDistances) -> list[list[object]]:
-    """For each resample, the distances of the label pairs i < j as a flat list."""
-    i, j = np.triu_indices(len(resampled.labels), 1)
-    return [
-        [plain(float(f"{value:.{SIGNIFICANT_DIGITS}g}")) for value in replicate]
-        for replicate in resampled.values[:, i, j]
-    ]
-
-
-def decode_replicates(payload: Payload) -> ResampledDistances:
-    """The resampled label distances of a space.
-
-    The payload does not contain statistic, min_points and seed; the result has placeholders for them.
-    """
-    labels = tuple(payload["labels"])
-    encoded = payload["distances"]["replicates"]
-    values = np.zeros((len(encoded), len(labels), len(labels)))
-    i, j = np.triu_indices(len(labels), 1)
-    values[:, i, j] = values[:, j, i] = np.array(encoded, dtype=float).reshape(len(encoded), len(i))
-    return ResampledDistances(labels, values, "mean", 1, 0)
-
-
-def _distances_payload(distances: LabelDistances) -> Payload:
-    values = [[plain(float(value)) for value in line] for line in distances.values]
-    return {"values": values, "separable": distances.separable, "radius": distances.radius}

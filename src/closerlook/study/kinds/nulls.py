@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import Field
 
+from closerlook.geometry.label_sizes import noise_similarity
 from closerlook.geometry.nulls import POINTS, Null, cluster_nulls, separability
 from closerlook.representations.space import Space
 from closerlook.study.cells import Cell, ResolvedPlan
@@ -21,6 +22,15 @@ from closerlook.study.sizes import BASE_BYTES, Estimate, space_size
 
 if TYPE_CHECKING:
     from closerlook.study.plan import Plan
+
+FEWEST_LABELS = 3
+"""Minimum number of labels for a similarity."""
+
+FEWEST_SHUFFLES = 19
+"""With fewer shuffles, a p-value cannot be 0.05 or lower, so it is not given."""
+
+NOISE_POINTS = 1000
+"""Maximum number of points of the noise; with more, label sizes are reduced in proportion."""
 
 
 def _with_null(measure: Measure) -> tuple[Measure, ...]:
@@ -96,6 +106,12 @@ MEASURES = (
             "missing from it",
         )
     ),
+    Measure(
+        "noise_similarity",
+        "similarity of noise with the same label sizes",
+        "spatial similarity of two spaces of pure noise with the label sizes and dimensions of this space, mean over "
+        "draws; column n: number of points of the noise",
+    ),
 )
 
 
@@ -103,7 +119,8 @@ class Nulls(LayeredPart):
     """Comparison with null models, before and after fine-tuning.
 
     shuffles: the number of shuffled labellings for separability. cluster_shuffles: the number of shuffled labellings
-    that are clustered, on a subsample of at most `points` points. random_encoder: whether spaces are also compared with
+    that are clustered, on a subsample of at most `points` points, and the number of pairs of spaces of noise with the
+    same label sizes. random_encoder: whether spaces are also compared with
     those of the same encoder with random weights.
     """
 
@@ -135,7 +152,7 @@ def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
 
 KIND = Kind(
     "nulls",
-    3,
+    4,
     "compare with shuffled labels:",
     run,
     estimate,
@@ -163,7 +180,7 @@ def null_rows(
     rows: list[Row] = []
     if shuffles:
         pairs = separability(space.X, labels, shuffles=shuffles, tau=tau, threads=threads)
-        rows += _compared_with_null("separable_pairs", pairs.separable, space.n)
+        rows += _compared_with_null("separable_pairs", pairs.separable, space.n, shuffles)
         rows += [row("separable_pairs_n_over_2d", pairs.ratio), row("separable_pairs_cover_probability", pairs.cover)]
     if cluster_shuffles:
         clusters = cluster_nulls(
@@ -175,13 +192,24 @@ def null_rows(
             min_points=min_points,
             threads=threads,
         )
-        rows += _compared_with_null("subsampled_clusters", clusters.n_clusters, clusters.n)
-        rows += _compared_with_null("subsampled_mean_minimum_distance", clusters.mean_minimum_distance, clusters.n)
+        rows += _compared_with_null("subsampled_clusters", clusters.n_clusters, clusters.n, cluster_shuffles)
+        rows += _compared_with_null(
+            "subsampled_mean_minimum_distance", clusters.mean_minimum_distance, clusters.n, cluster_shuffles
+        )
+    if cluster_shuffles and len(np.unique(space.y)) >= FEWEST_LABELS:
+        sizes = np.unique(space.y, return_counts=True)[1].tolist()
+        noise = noise_similarity(
+            sizes, sizes, space.d, draws=cluster_shuffles, points=min(points, NOISE_POINTS), threads=threads
+        )
+        rows.append(row("noise_similarity", noise.mean, n=noise.points))
     return rows
 
 
-def _compared_with_null(name: str, null: Null, n: int) -> list[Row]:
-    """A value with the true labels, mean and standard deviation with shuffled ones, z-score and p-value."""
+def _compared_with_null(name: str, null: Null, n: int, shuffles: int) -> list[Row]:
+    """A value with the true labels, mean and standard deviation with shuffled ones, z-score and p-value.
+
+    With few shuffles the p-value cannot be small, so there is none.
+    """
     values = {
         "": null.value,
         "_null_mean": null.mean,
@@ -189,4 +217,6 @@ def _compared_with_null(name: str, null: Null, n: int) -> list[Row]:
         "_z": null.z,
         "_p_value": null.p_value,
     }
+    if shuffles < FEWEST_SHUFFLES:
+        del values["_p_value"]
     return [row(f"{name}{suffix}", value, n=n) for suffix, value in values.items()]
