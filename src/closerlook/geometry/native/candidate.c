@@ -62,7 +62,7 @@ static void try_foe(void *context, int64_t task, int worker)
     Points news = {g->members + g->news, g->members_n - g->news, NULL};
     t->verdict = f->turned ? solve(s, foe, own, &wanted, t->from, news, -1) : solve(s, own, foe, &wanted, t->from, news, 1);
     t->steps = solver_steps(s);
-    f->low = solver_low_a(s), f->high = solver_high_b(s);
+    f->solved = 1, f->low = solver_low_a(s), f->high = solver_high_b(s);
     memcpy(f->normal, solver_normal(s), sizeof(double) * g->d);
     t->n_active = solver_active(s, t->place, t->weight, t->side);
     if (f->turned)
@@ -187,8 +187,7 @@ static int apart_cheaply(Greedy *g, const Candidate *c, int64_t foe)
         g->counts.by_memory++;
         return 1;
     }
-    int turned;
-    if (memory_state(g->memory, c->large, foe, &turned)) return 0; /* the solver was needed before */
+    if (memory_solved(g->memory, c->large, foe)) return 0; /* the line of the means was not enough before */
     Found found = {.foe = foe, .normal = g->trial[0].found.normal};
     if (!apart_by_means(g, c->large, c->small, &found)) return 0;
     g->counts.by_means++;

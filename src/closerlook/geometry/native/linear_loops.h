@@ -27,13 +27,16 @@ static inline float FOR_THIS(sum_single)(F v)
 
 static double FOR_THIS(dot)(const double *a, const double *b, int64_t d)
 {
-    D s0 = {0}, s1 = {0};
+    D s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0}; /* four sums: an addition need not wait for the one before */
     int64_t k = 0;
-    for (; k + 2 * LANES <= d; k += 2 * LANES) {
+    for (; k + 4 * LANES <= d; k += 4 * LANES) {
         s0 += AT(D, a + k) * AT(D, b + k);
         s1 += AT(D, a + k + LANES) * AT(D, b + k + LANES);
+        s2 += AT(D, a + k + 2 * LANES) * AT(D, b + k + 2 * LANES);
+        s3 += AT(D, a + k + 3 * LANES) * AT(D, b + k + 3 * LANES);
     }
-    double s = FOR_THIS(sum)(s0 + s1);
+    for (; k + LANES <= d; k += LANES) s0 += AT(D, a + k) * AT(D, b + k);
+    double s = FOR_THIS(sum)((s0 + s1) + (s2 + s3));
     for (; k < d; k++) s += a[k] * b[k];
     return s;
 }

@@ -13,6 +13,7 @@ typedef struct {
     int64_t a, b; /* slot + 1 */
     int64_t tail_a, tail_b; /* the last point included in low and high */
     double low, high;
+    int solved;
     State *state;
 } Pair;
 
@@ -100,6 +101,14 @@ const State *memory_state(const Memory *m, int64_t part, int64_t foe, int *turne
     return p ? p->state : NULL;
 }
 
+int memory_solved(const Memory *m, int64_t part, int64_t foe)
+{
+    double *normal;
+    int above;
+    const Pair *p = find(m, part, foe, &normal, &above);
+    return p && p->solved;
+}
+
 static void forget_state(Memory *m, Pair *p)
 {
     m->state_bytes -= state_size(p->state);
@@ -114,7 +123,7 @@ void memory_keep(Memory *m, int64_t slot, const Found *f)
     Pair *p = place_of(m, a, b, &normal);
     State *state = p->state;
     if (state && (p->a != a + 1 || p->b != b + 1)) state = NULL, forget_state(m, p);
-    *p = (Pair){a + 1, b + 1, tail_of(m->link, a), tail_of(m->link, b), f->low, f->high, state};
+    *p = (Pair){a + 1, b + 1, tail_of(m->link, a), tail_of(m->link, b), f->low, f->high, f->solved, state};
     memcpy(normal, f->normal, sizeof(double) * m->link->d);
     m->renewed[m->renewed_n++] = (Renewed){p, a + 1, b + 1, f->state};
 }

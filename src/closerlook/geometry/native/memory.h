@@ -13,6 +13,7 @@ typedef struct Memory Memory;
 typedef struct {
     int64_t foe; /* slot, or n + i for a frozen row */
     int turned;  /* the foe is above and the union below; otherwise the reverse */
+    int solved;  /* the solver was needed to find it */
     double low, high; /* smallest projection of the upper side, largest of the lower side */
     double *normal;
     State *state; /* the solver's state, or NULL */
@@ -26,6 +27,9 @@ int memory_recall(Memory *memory, int64_t part, int64_t other, int64_t foe, int 
 
 /* The stored solver state of (part, foe), or NULL; turned: the foe was the solver's A. */
 const State *memory_state(const Memory *memory, int64_t part, int64_t foe, int *turned);
+
+/* Whether the stored hyperplane of (part, foe) needed the solver. */
+int memory_solved(const Memory *memory, int64_t part, int64_t foe);
 
 /* Store a hyperplane between the union of two slots and a foe; takes ownership of its state. */
 void memory_keep(Memory *memory, int64_t slot, const Found *found);

@@ -5,7 +5,7 @@
 #include "sizes.h"
 #include "solver.h"
 
-enum { SHORTLIST = SIZE(32, 8) }; /* points of each side that are projected at every step */
+enum { SHORTLIST = SIZE(16, 8) }; /* points of each side that are projected at every step */
 
 /* The projections of a side's shortlist on sign * w; returns the smallest. */
 typedef struct {
