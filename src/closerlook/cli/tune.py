@@ -14,9 +14,12 @@ from closerlook.cli.options import (
     AllowPickle,
     Data,
     EncoderName,
+    Pool,
+    Prompt,
     StoreFolder,
     TrustRemoteCode,
     Window,
+    prompt_template,
     split_names,
 )
 from closerlook.errors import InputError
@@ -121,14 +124,12 @@ def tune(
             rich_help_panel=STORING,
         ),
     ] = None,
-    pool: Annotated[
+    pool: Pool = "auto",
+    template: Prompt = None,
+    dtype: Annotated[
         str,
-        Option(
-            help="How subword vectors become one vector. Words: mean, first or last; sentences: cls or "
-            "mean. auto: mean for words, cls for sentences.",
-            rich_help_panel=STORING,
-        ),
-    ] = "auto",
+        Option(help="Precision of the encoder's weights: float32, or bfloat16 with --lora.", rich_help_panel=TRAINING),
+    ] = "float32",
     save_weights: Annotated[
         bool,
         Option("--save-weights", help="Store the weights of each snapshot in OUT/step-N.", rich_help_panel=STORING),
@@ -170,6 +171,8 @@ def tune(
         warmup=warmup,
         weight_decay=weight_decay,
         pool=pool,
+        template=prompt_template(template),
+        dtype=dtype,
         snapshots=snapshots,
         probe=probe or None,
         splits=split_names(splits, "all"),

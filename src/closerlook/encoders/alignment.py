@@ -10,20 +10,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch.nn.functional import embedding_bag
 
+from closerlook.encoders.template import Template
+
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
     from transformers import PreTrainedTokenizerFast
 
-Pool = Literal["mean", "first", "last", "cls"]
 Text = str | tuple[str, ...]
 Ints = NDArray[np.int64]
+NO_TEMPLATE = Template()
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,12 @@ class Pooling:
     weight: NDArray[np.float32]
 
 
-def align(tokenizer: PreTrainedTokenizerFast, texts: Sequence[Text], window: int) -> Alignment:
-    """Tokenize the texts and find the subwords of each word.
+def align(
+    tokenizer: PreTrainedTokenizerFast, texts: Sequence[Text], window: int, template: Template = NO_TEMPLATE
+) -> Alignment:
+    """Tokenize the texts, each inside the template, and find the subwords of each word.
+
+    The subwords of the template belong to the text, but to none of its words.
 
     A text longer than the window is split into overlapping windows: neighbouring windows share a quarter of their
     length. Each subword is taken from the window in which it is farthest from an edge. A word for which the tokenizer
@@ -74,7 +80,7 @@ def align(tokenizer: PreTrainedTokenizerFast, texts: Sequence[Text], window: int
     word's range of subwords stays empty.
     """
     words = [(text,) if isinstance(text, str) else text for text in texts]
-    alignment = _align(tokenizer, words, window)
+    alignment = _align(tokenizer, words, window, template)
     empty = np.flatnonzero(alignment.word_first >= alignment.word_stop)
     if len(empty) == 0 or tokenizer.unk_token is None:
         return alignment
@@ -82,13 +88,16 @@ def align(tokenizer: PreTrainedTokenizerFast, texts: Sequence[Text], window: int
     for word, text in zip(empty, text_of_word, strict=True):
         i = word - alignment.text_words[text]
         words[text] = (*words[text][:i], tokenizer.unk_token, *words[text][i + 1 :])
-    return _align(tokenizer, words, window)
+    return _align(tokenizer, words, window, template)
 
 
-def _align(tokenizer: PreTrainedTokenizerFast, words: Sequence[tuple[str, ...]], window: int) -> Alignment:
+def _align(
+    tokenizer: PreTrainedTokenizerFast, words: Sequence[tuple[str, ...]], window: int, template: Template
+) -> Alignment:
     capacity = window - tokenizer.num_special_tokens_to_add()
     step = capacity - capacity // 4
-    parts, window_text = _encode(tokenizer.backend_tokenizer, words, capacity, step)
+    texts = [f"{template.before}{' '.join(text)}{template.after}" for text in words]
+    parts, window_text = _encode(tokenizer.backend_tokenizer, texts, capacity, step)
     windows = [part.ids for part in parts]
     row, column = _rows_and_columns(windows)
     special = np.fromiter(chain.from_iterable(part.special for part in parts), dtype=bool)
@@ -96,11 +105,11 @@ def _align(tokenizer: PreTrainedTokenizerFast, words: Sequence[tuple[str, ...]],
     if len(windows) > len(words):
         own = own[_most_context(row[own], window_text, step)]
 
-    first_character = np.cumsum([0, *(sum(map(len, text)) + len(text) for text in words)])
+    first_character = np.cumsum([0, *(len(text) + 1 for text in texts)])
     characters = chain.from_iterable(chain.from_iterable(part.offsets for part in parts))
     offsets = np.fromiter(characters, dtype=np.int64).reshape(-1, 2)[own]
     offsets += first_character[window_text[row[own]], None]
-    char_start, char_stop, text_words = _word_characters(words)
+    char_start, char_stop, text_words = _word_characters(words, template)
     subword_first = np.searchsorted(offsets[:, 1], char_start, side="right")
     subword_stop = np.searchsorted(offsets[:, 0], char_stop, side="left")
     ids = np.fromiter(chain.from_iterable(windows), dtype=np.int64)
@@ -125,17 +134,15 @@ class _Window(NamedTuple):
     offsets: list[tuple[int, int]]
 
 
-def _encode(
-    backend: Tokenizer, words: Sequence[tuple[str, ...]], capacity: int, step: int
-) -> tuple[list[_Window], Ints]:
+def _encode(backend: Tokenizer, texts: Sequence[str], capacity: int, step: int) -> tuple[list[_Window], Ints]:
     """The windows of all texts, and for each window the number of its text."""
     # Long texts are split by `_split_windows`, not by `tokenizers`, because some of its releases return only the second
     # window of a truncated text.
     backend.no_truncation()
     backend.no_padding()
-    encodings = backend.encode_batch([" ".join(text) for text in words])
+    encodings = backend.encode_batch(list(texts))
     windows = [_split_windows(encoding, capacity, step) for encoding in encodings]
-    return list(chain.from_iterable(windows)), np.repeat(np.arange(len(words)), [len(part) for part in windows])
+    return list(chain.from_iterable(windows)), np.repeat(np.arange(len(texts)), [len(part) for part in windows])
 
 
 def _split_windows(encoding: Encoding, capacity: int, step: int) -> list[_Window]:
@@ -178,14 +185,17 @@ def _most_context(row: Ints, window_text: Ints, step: int) -> Ints:
     return keep
 
 
-def _word_characters(words: Sequence[tuple[str, ...]]) -> tuple[Ints, Ints, Ints]:
+def _word_characters(words: Sequence[tuple[str, ...]], template: Template) -> tuple[Ints, Ints, Ints]:
     """The start and the (exclusive) end offset of each word, and the first word of each text.
 
-    Offsets are counted in characters, over all texts one after the other.
+    Offsets are counted in characters, over all texts one after the other, each inside the template.
     """
-    text_words = np.cumsum([0, *(len(text) for text in words)])
+    counts = [len(text) for text in words]
+    text_words = np.cumsum([0, *counts])
     lengths = np.fromiter(map(len, chain.from_iterable(words)), dtype=np.int64, count=text_words[-1])
     stop = np.cumsum(lengths + 1) - 1  # one space after each word, also after the last of a text
+    added = len(template.before) + len(template.after)
+    stop += np.repeat(np.arange(len(words)) * added + len(template.before), counts)
     return stop - lengths, stop, text_words
 
 
@@ -208,8 +218,11 @@ def _cls_columns(is_cls: NDArray[np.bool_], row: Ints, column: Ints, windows: in
     return columns
 
 
-def range_pooling(alignment: Alignment, first: Ints, stop: Ints, pool: Pool) -> Pooling:
-    """How to pool the subwords of each range [first, stop) into one vector; no range may be empty."""
+def range_pooling(alignment: Alignment, first: Ints, stop: Ints, pool: str) -> Pooling:
+    """How to pool the subwords of each range [first, stop) into one vector; no range may be empty.
+
+    pool: 'mean', 'first' or 'last'.
+    """
     first = stop - 1 if pool == "last" else first
     stop = first + 1 if pool == "first" else stop
     slot, token, weight = _in_ranges(first, stop)
@@ -223,12 +236,44 @@ def cls_pooling(alignment: Alignment, texts: Ints) -> Pooling:
     return Pooling(len(first), window, alignment.cls[window], slot, weight)
 
 
+def last_pooling(alignment: Alignment, texts: Ints) -> Pooling:
+    """How to take the last token of each text, which may be a special token; no text may be without tokens."""
+    window = np.searchsorted(alignment.window_text, texts, side="right") - 1
+    column = np.array([len(alignment.windows[i]) for i in window], dtype=np.int64) - 1
+    return Pooling(len(texts), window, column, np.arange(len(texts)), np.ones(len(texts), np.float32))
+
+
+def mean_pooling(alignment: Alignment, texts: Ints, *, special: bool, weighted: bool) -> Pooling:
+    """How to pool all subwords of each text into their mean; no text may be without subwords.
+
+    special: special tokens are pooled as well; those of a text in several windows only once. weighted: the weight of a
+    token is its position, counted from 1, so that later tokens count more.
+    """
+    first, stop = alignment.text_tokens[texts], alignment.text_tokens[texts + 1]
+    slot, token, _ = _in_ranges(first, stop)
+    window, column = alignment.token_window[token], alignment.token_column[token]
+    if special:
+        first_window, last_window = alignment.token_window[first], alignment.token_window[stop - 1]
+        sizes = np.array([len(alignment.windows[i]) for i in last_window], dtype=np.int64)
+        before, column_before, _ = _in_ranges(np.zeros_like(first), alignment.token_column[first])
+        after, column_after, _ = _in_ranges(alignment.token_column[stop - 1] + 1, sizes)
+        slot = np.concatenate([before, slot, after])
+        order = np.argsort(slot, kind="stable")  # the tokens of each text in order
+        slot = slot[order]
+        window = np.concatenate([first_window[before], window, last_window[after]])[order]
+        column = np.concatenate([column_before, column, column_after])[order]
+    counts = np.bincount(slot, minlength=len(texts))
+    position = np.arange(len(slot)) - (np.cumsum(counts) - counts)[slot] + 1
+    weight = position / (counts * (counts + 1) / 2)[slot] if weighted else (1.0 / counts)[slot]
+    return Pooling(len(texts), window, column, slot, weight.astype(np.float32))
+
+
 def _in_ranges(first: Ints, stop: Ints) -> tuple[Ints, Ints, NDArray[np.float32]]:
     """For every integer in the ranges [first, stop): the index of its range, the integer, and 1 / range length."""
     counts = stop - first
     number = np.repeat(np.arange(len(counts)), counts)
     integer = np.arange(len(number)) - np.repeat(np.cumsum(counts) - counts, counts) + first[number]
-    return number, integer, (1.0 / counts).astype(np.float32)[number]
+    return number, integer, (1.0 / np.maximum(counts, 1)).astype(np.float32)[number]
 
 
 def pool(states: Sequence[torch.Tensor], pooling: Pooling) -> list[torch.Tensor]:
@@ -237,6 +282,7 @@ def pool(states: Sequence[torch.Tensor], pooling: Pooling) -> list[torch.Tensor]
     states: the hidden states of several layers, each (windows, length, d).
     """
     device, length = states[0].device, states[0].shape[1]
+    states = [hidden.to(device) for hidden in states]  # a model may be spread over several devices
     order = np.argsort(pooling.slot, kind="stable")
     row = torch.from_numpy((pooling.window * length + pooling.column)[order]).to(device)
     slot = torch.from_numpy(pooling.slot[order]).to(device)

@@ -20,7 +20,8 @@ class Provenance:
     weights: fingerprint of the encoder's files or parameters. checkpoint: revision on the hub, or training step.
     layer: 0 is the embedding output. task_hash: the task's content hash. pool: how subwords became one vector.
     seed: the seed of randomly initialised weights. window: how many tokens the model read at a time. dtype: the
-    precision of the computation. versions: the versions of the libraries that computed the vectors.
+    precision of the computation. template: the text around every text. versions: the versions of the libraries that
+    computed the vectors.
     """
 
     encoder: str | None = None
@@ -34,6 +35,7 @@ class Provenance:
     seed: int | None = None
     window: int | None = None
     dtype: str | None = None
+    template: str | None = None
     versions: dict[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, object]:

@@ -34,7 +34,7 @@ from closerlook.study.kinds.kind import Kind
 from closerlook.study.kinds.tune import tune_cell
 from closerlook.study.layers import last_layer
 from closerlook.study.runs import Run
-from closerlook.tuning.tuned import DTYPE, Snapshot, TuningResult
+from closerlook.tuning.tuned import Snapshot, TuningResult
 
 NEED_GEOMETRY = {"clusters", "distances", "similarity", "centroids"}
 """Entries of `measures` in a plan that need spaces to be clustered."""
@@ -130,8 +130,10 @@ class _EncoderState:
     def space(self, task: str, split: str, layer: int) -> str:
         """The key of one of its spaces in the store."""
         _, info = self.study.source_and_info(self.encoder)
-        pool = self.study.plan.pool
-        return space_key(self.fingerprint, self.dtype, info, self.study.tasks[task], split, pool=pool, layer=layer)
+        plan, opened = self.study.plan, self.study.tasks[task]
+        return space_key(
+            self.fingerprint, self.dtype, info, opened, split, pool=plan.pool, layer=layer, template=plan.template
+        )
 
     def is_not_cross_task(self, task: str) -> bool:
         """Whether the encoder is pretrained or was fine-tuned on this task, not on a different one."""
@@ -275,8 +277,9 @@ def add_run(study: ResolvedPlan, graph: Graph, key: str, run: Run, tuned: Tuning
     key: the key of the cell that fine-tunes.
     """
     first, final, tuned_on = tuned.snapshots[0], tuned.snapshots[-1], task_name(study, run.tuned_on)
+    dtype = tuned.settings.dtype
     start = _EncoderState(
-        study, graph, run.encoder, first.fingerprint, DTYPE, key, tuned_on, run.seed, first, is_final=False
+        study, graph, run.encoder, first.fingerprint, dtype, key, tuned_on, run.seed, first, is_final=False
     )
     snapshots = [
         replace(start, fingerprint=snapshot.fingerprint, snapshot=snapshot, is_final=snapshot is final)

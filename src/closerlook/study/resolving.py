@@ -8,11 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from closerlook.encoders.pooling import choose_pool
 from closerlook.encoders.source import EncoderInfo, Source, resolve
 from closerlook.errors import CloserLookError, InputError
-from closerlook.representations.extract import choose_layers, choose_pool, encoder_info
+from closerlook.representations.extract import choose_layers
+from closerlook.representations.requested import encoder_info
 from closerlook.representations.store import Store
-from closerlook.study.cells import ResolvedPlan, layers_of
+from closerlook.study.cells import ResolvedPlan, layers_of, tuning_dtype
 from closerlook.study.entries import LayeredPart
 from closerlook.study.plan import Plan, PlanError, make_plan, read_plan
 from closerlook.tasks import load_task
@@ -135,7 +137,7 @@ def _all_settings(
     all_settings: dict[tuple[str, str], TuningSettings] = {}
     for encoder, (source, info) in encoders.items():
         for name, task in tasks.items():
-            problems.catch(partial(choose_pool, plan.pool, task.unit, has_cls=info.has_cls))
+            problems.catch(partial(choose_pool, plan.pool, task.unit, info))
             if plan.tuning is None:
                 continue
             probes = {other: tasks[other].content_hash for other in plan.probed(name) if other in tasks}
@@ -154,6 +156,8 @@ def _settings(plan: Plan, source: Source, info: EncoderInfo, task: Task, probes:
         seed=plan.seeds[0],
         snapshots=plan.snapshots,
         pool=plan.pool,
+        template=plan.template,
+        dtype=tuning_dtype(plan),
         probe=probes,
         splits=plan.splits,
         layers=layers_of(plan, source, info, ends=True),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from closerlook.encoders.source import EncoderInfo
+from closerlook.encoders.template import parse_template
 from closerlook.errors import InputError
 from closerlook.representations.extract import choose_layers
 from closerlook.tasks.task import Task
@@ -19,6 +20,8 @@ from closerlook.tuning.schedule import Snapshots, read_snapshots
 
 BATCH_SIZE = 32
 LORA_RANK = 8
+ADDED: dict[str, object] = {"template": None, "dtype": "float32"}
+"""Settings that older results lack, with their defaults."""
 
 Layers = str | int | Iterable[int]
 """`all`, `last`, a layer number, several numbers, or a string such as `0,2-4`; layer 0 is the embedding output."""
@@ -84,7 +87,8 @@ class TuningSettings:
     lora: train only low-rank adapters of this rank; True means rank 8.
     deterministic: produce the same weights every time on a GPU as well, at some cost in speed.
     trainer_arguments: further TrainingArguments of transformers, such as {"bf16": True}.
-    pool: how subword vectors become one vector, see `extract`. window: tokens read at a time, see `extract`.
+    pool: how subword vectors become one vector; window: tokens read at a time; template: a text around every text; see
+    `extract`. dtype: the precision of the encoder's weights: float32, or bfloat16 with lora.
     snapshots: 'log' (steps 0, 1, 2, 4 …), 'epoch', 'every: k', a number of snapshots, or a list of steps; the first
     and the last step are always included.
     probe: the tasks whose vectors are stored at each snapshot; None means the task of the fine-tuning. After loading:
@@ -110,6 +114,8 @@ class TuningSettings:
     layers: Layers = "all"
     snapshot_layers: Layers | None = None
     window: int | None = None
+    template: str | None = None
+    dtype: str = "float32"
     save_weights: bool = False
     early_stopping: int | None = None
     lora: bool | int | None = None
@@ -119,6 +125,9 @@ class TuningSettings:
     def __post_init__(self) -> None:
         for setting in fields(self):
             check_setting(setting.name, getattr(self, setting.name))
+        if self.dtype != "float32" and not self.lora:
+            raise InputError(f"dtype {self.dtype} requested without lora; expected lora as well: AdamW needs float32")
+        parse_template(self.template)
         plain = {
             "epochs": None if self.epochs is None else float(self.epochs),
             "learning_rate": None if self.learning_rate is None else float(self.learning_rate),
@@ -179,18 +188,21 @@ class TuningSettings:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> TuningSettings:
-        """The settings that `to_dict` returned; older files call `snapshot_layers` `between`."""
-        current = {"snapshot_layers": values["between"], **values} if "between" in values else values
+        """The settings that `to_dict` returned; older files call `snapshot_layers` `between`, and lack `ADDED`."""
+        current = {**ADDED, **values}
+        current |= {"snapshot_layers": values["between"]} if "between" in values else {}
         return cls(**{setting.name: current[setting.name] for setting in fields(cls)})
 
     def key_content(self) -> dict[str, object]:
         """What resolved settings contribute to the key of a study's tune cell.
 
         Probed tasks enter by content, not by name. `snapshot_layers` enters as `between`, its former name: results of
-        studies that were run under that name stay valid.
+        studies that were run under that name stay valid. So do results from before `ADDED`.
         """
         values = self.to_dict()
         values["between"] = values.pop("snapshot_layers")
+        for name in [name for name, default in ADDED.items() if values[name] == default]:
+            del values[name]
         if not isinstance(self.probe, Mapping):
             raise ValueError("probe holds no content hashes; the tasks must be loaded before a key is computed")
         return values | {"probe": sorted(self.probe.values())}
@@ -244,6 +256,7 @@ _RULES: dict[str, tuple[str, Callable[[object], bool]]] = {
     "early_stopping": ("a whole number, 1 or more", _is_count),
     "warmup": ("a share of the steps, from 0 to below 1", lambda value: _is_number(value, 0, 1)),
     "weight_decay": ("a number, 0 or more", lambda value: _is_number(value, 0)),
+    "dtype": ("float32, or bfloat16 with lora", lambda value: value in ("float32", "bfloat16")),
     "lora": ("True or a rank, 1 or more", lambda value: isinstance(value, bool) or _is_count(value)),
 }
 """For each setting: its valid values, as a text for error messages and as a function that checks a value."""

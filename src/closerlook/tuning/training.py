@@ -13,8 +13,9 @@ from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArgu
 
 from closerlook.encoders.alignment import Alignment
 from closerlook.encoders.encoder import Encoder
+from closerlook.encoders.pooling import choose_pool
 from closerlook.errors import InputError, WorkError
-from closerlook.representations.extract import Progress, choose_layers, choose_pool, choose_splits, extract
+from closerlook.representations.extract import Progress, choose_layers, choose_splits, extract
 from closerlook.representations.space import Space
 from closerlook.representations.store import Store
 from closerlook.tasks.task import Split, Task, Text
@@ -50,7 +51,7 @@ def train(
 ) -> tuple[Snapshot, ...]:
     """The snapshots of a whole training run; changes the weights of the encoder's model in place."""
     settings, task = training.settings, training.task
-    pool = choose_pool(settings.pool, task.unit, has_cls=encoder.info.has_cls)
+    pool = choose_pool(settings.pool, task.unit, encoder.info)
     texts = choose_texts(task, settings)
     with preserved_random_state():
         set_seed(settings.seed)
@@ -230,7 +231,8 @@ class _SnapshotTaker(TrainerCallback):  # type: ignore[misc]  # transformers is 
             return None
         encoder = self.labeller.encoder
         model = encoder.model if self.adapters is None else merge_adapters(self.adapters)
-        save_weights(model, encoder.tokenizer, self.labeller.head, self.training.out / f"step-{step}")
+        folder = self.training.out / f"step-{step}"
+        save_weights(model, encoder.tokenizer, self.labeller.head, folder, encoder.info.sentence_pool)
         return f"step-{step}"
 
 

@@ -9,7 +9,15 @@ from typing import Any, get_type_hints
 
 from pydantic import Field, ValidationInfo, create_model, field_validator
 
-from closerlook.study.cells import Cell, ResolvedPlan, common_resources, layers_of, task_hashes, task_name
+from closerlook.study.cells import (
+    Cell,
+    ResolvedPlan,
+    common_resources,
+    input_content,
+    layers_of,
+    task_hashes,
+    task_name,
+)
 from closerlook.study.entries import PlanPart, as_value_error
 from closerlook.study.inputs import encoder_path, load_tasks
 from closerlook.study.kinds.kind import EARLY, CellResult, Kind
@@ -49,6 +57,8 @@ NOT_IN_TUNING = {
     "layers",
     "snapshot_layers",
     "window",
+    "template",
+    "dtype",
     "save_weights",
     "deterministic",
 }
@@ -80,13 +90,13 @@ class Tuning(create_model("Tuning", __base__=PlanPart, **_tuning_entries())):  #
 
 def tune_cell(study: ResolvedPlan, encoder: str, task: str, seed: int) -> Cell:
     """The cell that fine-tunes an encoder on a task with a seed."""
-    plan, (source, _) = study.plan, study.encoders[encoder]
+    plan, (source, info) = study.plan, study.encoders[encoder]
     settings = replace(study.settings[encoder, task], seed=seed)
     content = {
         "weights": source.fingerprint,
         "task": study.tasks[task].content_hash,
         "settings": settings.key_content(),
-    }
+    } | input_content(plan, info)
     resources = common_resources(study) | {
         "encoder": encoder,
         "task": task,
