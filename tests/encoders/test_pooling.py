@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +40,15 @@ def sentence_transformer(base: Path, folder: Path, pooling: dict[str, Any], *, a
     return folder
 
 
+@cache
 def states(folder: Path, text: str) -> list[torch.Tensor]:
     """The hidden states (tokens, d) of every layer, by transformers alone."""
     model = hf.AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
     tokens = hf.AutoTokenizer.from_pretrained(folder)(text, return_tensors="pt", return_token_type_ids=False)
+    model = model.get_encoder() if model.config.is_encoder_decoder else model
     with torch.no_grad():
-        return [hidden[0] for hidden in model(**tokens, output_hidden_states=True).hidden_states]
+        output = model(**tokens, output_hidden_states=True)
+    return [hidden[0] for hidden in (*output.hidden_states[:-1], output.last_hidden_state)]
 
 
 def pooled(hidden: torch.Tensor, pool: str, specials: tuple[int, int]) -> torch.Tensor:
@@ -82,18 +86,9 @@ def test_a_sentence_is_pooled_as_plainly_written(
     if pool.startswith("cls") and name != "bert":
         pytest.skip("no classification token")
     folder = family(name)
-    if name == "t5":
-        model = hf.AutoModel.from_pretrained(folder).get_encoder().eval()
-        tokenizer = hf.AutoTokenizer.from_pretrained(folder)
     spaces = extract(str(folder), TASK, pool=pool)
     for i, text in enumerate(TEXTS):
-        if name == "t5":
-            with torch.no_grad():
-                output = model(**tokenizer(text, return_tensors="pt"), output_hidden_states=True)
-            hidden = [state[0] for state in (*output.hidden_states[:-1], output.last_hidden_state)]
-        else:
-            hidden = states(folder, text)
-        for space, layer in zip(spaces, hidden, strict=True):
+        for space, layer in zip(spaces, states(folder, text), strict=True):
             np.testing.assert_allclose(space.X[i], pooled(layer, pool, specials), atol=CLOSE)
     assert {space.provenance.pool for space in spaces} == {pool}
 

@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from closerlook.cli.measure import MinPoints, Settings, Summary, Tau, Threads, find_clusters, measure_labels
+from closerlook.cli.measure import (
+    InputNames,
+    LabelFiles,
+    MinPoints,
+    Settings,
+    Summary,
+    Tau,
+    Threads,
+    XKey,
+    YKey,
+    find_clusters,
+    measure_labels,
+)
 from closerlook.errors import InputError
 from closerlook.version import __version__
 
@@ -36,6 +48,9 @@ def compare(
     tau: Tau = 1e-6,
     min_points: MinPoints = 1,
     statistic: Summary = "mean",
+    x_key: XKey = None,
+    y_key: YKey = None,
+    labels: LabelFiles = None,
     threads: Threads = None,
     as_json: Annotated[bool, Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
@@ -46,7 +61,8 @@ def compare(
     settings = Settings(tau, min_points, statistic, threads)
     if not 0 < confidence < 1:
         raise InputError(f"confidence is {confidence}; expected a number between 0 and 1, such as 0.95")
-    sides = [_read(a), _read(b)]
+    names = InputNames(x_key, y_key, labels)
+    sides = [_read(a, names, second=False), _read(b, names, second=True)]
     _check_common(*sides)
     seconds: dict[str, float] = {}
     left, right = (_measure(side, settings, seconds) for side in sides)
@@ -86,14 +102,13 @@ class Side:
         return self.distances
 
 
-def _read(path: Path) -> Side:
+def _read(path: Path, names: InputNames, *, second: bool) -> Side:
     from closerlook.representations.distances import read_distances
-    from closerlook.representations.points import load_points
 
     if path.suffix == ".json":
         title, table = read_distances(path)
         return Side(title, [str(label) for label in table.labels], None, table)
-    points = load_points(path)
+    points = names.read(path, second=second)
     return Side(points.title, points.labels, points, None)
 
 

@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from closerlook.cli.measure import (
+    InputNames,
+    LabelFiles,
     MinPoints,
     Settings,
     Summary,
     Tau,
     Threads,
     TrainPoints,
+    XKey,
+    YKey,
     find_clusters,
     measure_labels,
     stage,
@@ -52,15 +56,18 @@ def describe(
     tau: Tau = 1e-6,
     min_points: MinPoints = 1,
     statistic: Summary = "mean",
+    x_key: XKey = None,
+    y_key: YKey = None,
+    labels: LabelFiles = None,
     threads: Threads = None,
     as_json: Annotated[bool, Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
     """Describe a space (labelled vectors): neural collapse, dimension, isotropy, label fit and overlap of labels."""
     from closerlook.cli.console import note, print_json
-    from closerlook.representations.points import load_points
 
     settings = Settings(tau, min_points, statistic, threads)
-    spaces = [load_points(path) for path in (file, against) if path is not None]
+    names = InputNames(x_key, y_key, labels)
+    spaces = [names.read(file)] + ([] if against is None else [names.read(against, second=True)])
     for points in spaces:
         if len(points.labels) < 2:
             raise InputError(f"{points.title} has one label, {points.labels[0]!r}; expected at least two")

@@ -44,8 +44,8 @@ AllowPickle = Annotated[
 Pool = Annotated[
     str,
     Option(
-        help="How subword vectors become one vector. Words: mean, first or last; sentences: cls, mean, weighted_mean or "
-        "last (the last token), with +special to include special tokens in a mean and +normalized for vectors of "
+        help="How subword vectors become one vector. Words: mean, first or last; sentences: cls, mean, weighted_mean "
+        "or last (the last token), with +special to include special tokens in a mean and +normalized for vectors of "
         "length 1. auto: mean for words; for sentences what the files of the encoder state, else cls.",
     ),
 ]
@@ -53,7 +53,8 @@ Prompt = Annotated[
     str | None,
     Option(
         "--template",
-        help=r"A text around every text, with {text} at its place, such as 'Question: {text}\nAnswer:'; \n is a new line.",
+        help=r"A text around every text, with {text} at its place, such as 'Question: {text}\nAnswer:'; \n is a new "
+        "line.",
     ),
 ]
 TrustRemoteCode = Annotated[

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 from typer import Option
 
 from closerlook.cli.measure import (
+    InputNames,
+    LabelFiles,
     MinPoints,
     Settings,
     Summary,
@@ -19,6 +21,8 @@ from closerlook.cli.measure import (
     TestPoints,
     Threads,
     TrainPoints,
+    XKey,
+    YKey,
     find_clusters,
     load_points,
     measure_labels,
@@ -57,6 +61,9 @@ def probe(
             "merges are blocked; exit code 1 if a check fails.",
         ),
     ] = False,
+    x_key: XKey = None,
+    y_key: YKey = None,
+    labels: LabelFiles = None,
     threads: Threads = None,
     as_json: Annotated[bool, Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
@@ -67,7 +74,7 @@ def probe(
     from closerlook.cli.console import note, print_json
 
     settings = Settings(tau, min_points, statistic, threads)
-    points, test_points = load_points(file, test)
+    points, test_points = load_points(file, test, InputNames(x_key, y_key, labels))
     result = _measure(points, test_points, settings, distances=distances, prove=audit)
     if as_json:
         print_json(_as_dict(result))

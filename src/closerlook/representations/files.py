@@ -18,6 +18,7 @@ from closerlook.errors import InputError
 from closerlook.representations import directprobe
 from closerlook.representations.atomic import atomic_write
 from closerlook.representations.space import Provenance, Space
+from closerlook.representations.tables import METADATA, Labelled, Names, is_table, read_labelled
 
 ALIGNMENT = 64
 """Vectors start at a multiple of this many bytes in the file, so that a memory map of them is aligned."""
@@ -26,6 +27,7 @@ CHECKSUM = "checksum"
 UNWRITTEN = "0" * 32
 """The placeholder for the checksum in an unfinished file."""
 
+USUAL = Names()
 NAMES = ("X", "y", "labels", "provenance", "words")
 """The arrays of a space in a .npz file."""
 
@@ -60,19 +62,47 @@ def save_space(space: Space, path: Path) -> Path:
             stream.writelines((with_checksum(start, X, y), X.data, y.data))
     elif path.suffix == "":
         directprobe.save_folder(space, path)
+    elif path.suffix == ".parquet":
+        write_parquet(space, path)
     else:
-        raise InputError(f"{path} ends in {path.suffix}; expected .npz, .safetensors or a folder (no suffix)")
+        raise InputError(f"{path} ends in {path.suffix}; expected .npz, .safetensors, .parquet or a folder (no suffix)")
     return path
 
 
-def load_space(path: Path, split: str = "train", layer: int | None = None) -> Space:
-    """The space in that file or folder; `split` and `layer` choose among the spaces of a folder."""
+def write_parquet(space: Space, path: Path) -> Path:
+    """Write the space as Parquet: the columns `vector`, `label` and, if known, `word`; written completely or not."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    values = pa.array(np.ascontiguousarray(space.X).reshape(-1))
+    columns = {
+        "vector": pa.FixedSizeListArray.from_arrays(values, space.d),
+        "label": pa.array(space.label_names.tolist()),
+    }
+    if space.words is not None:
+        columns["word"] = pa.array(space.words)
+    meta = {"labels": space.labels, "provenance": space.provenance.to_dict()}
+    with atomic_write(path) as stream:
+        parquet.write_table(pa.table(columns).replace_schema_metadata({METADATA: json.dumps(meta)}), stream)
+    return path
+
+
+def load_space(path: Path, split: str = "train", layer: int | None = None, names: Names = USUAL) -> Space:
+    """The space in that file or folder; `split` and `layer` choose among the spaces of a folder.
+
+    names: what the vectors and labels are called in files of other programs.
+    """
+    if is_table(path):
+        return space_from_table(path, read_labelled(path, names, split))
     if path.is_dir():
         return directprobe.load_folder(path, split, layer)
     if not path.exists():
-        raise InputError(f"{path} does not exist; expected a .npz or .safetensors file, or a DirectProbe folder")
+        raise InputError(
+            f"{path} does not exist; expected a .npz or .safetensors file, a table (.npy, .csv, .tsv, .parquet), or a "
+            "DirectProbe folder"
+        )
     if path.suffix == ".npz":
-        return space_from_arrays(path, read_npz(path))
+        return space_from_arrays(path, read_named(path, names))
     if path.suffix == ".safetensors":
         try:
             return _load_safetensors(path)
@@ -80,7 +110,26 @@ def load_space(path: Path, split: str = "train", layer: int | None = None) -> Sp
             raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
     if path.suffix == ".txt" and "embeddings" in path.absolute().parts:
         return directprobe.load_vectors(path)
-    raise InputError(f"{path} ends in {path.suffix or 'no suffix'}; expected .npz, .safetensors or a folder")
+    raise InputError(
+        f"{path} ends in {path.suffix or 'no suffix'}; expected .npz, .safetensors, .npy, .csv, .tsv, .parquet or a "
+        "folder"
+    )
+
+
+def space_from_table(path: Path, read: Labelled) -> Space:
+    """A space from the vectors in a table; if `Space.to_parquet` wrote it, with its labels and provenance."""
+    try:
+        space = Space.from_arrays(read.X, read.y, words=read.words)
+        if read.metadata is None:
+            return space
+        labels = tuple(map(str, read.metadata["labels"]))
+        codes = {label: code for code, label in enumerate(labels)}
+        y = np.array([codes[name] for name in space.label_names.tolist()], dtype=np.int32)
+        return Space(space.X, y, labels, Provenance.from_dict(read.metadata["provenance"]), space.words)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    except (KeyError, TypeError, AttributeError):
+        raise InputError(f"{path}: its metadata do not match its labels; write the file again") from None
 
 
 def header(n: int, d: int, labels: tuple[str, ...], provenance: Provenance, **extra: str) -> bytes:
@@ -160,8 +209,18 @@ def _load_safetensors(path: Path) -> Space:
     return space_from_arrays(path, arrays)
 
 
-def read_npz(path: Path, names: Sequence[str] = NAMES) -> Arrays:
-    """The arrays with these names that a .npz file has; X and y are required, pickled objects are refused."""
+def read_named(path: Path, names: Names, more: Sequence[str] = ()) -> Arrays:
+    """The arrays of a .npz file under the names of `NAMES`, whatever the file calls the vectors and the labels."""
+    x, y = names.x or "X", names.y or "y"
+    if (x, y) == ("X", "y"):
+        return read_npz(path, (*NAMES, *more))
+    arrays = read_npz(path, (x, y, "words"), required=(x, y))
+    renamed = {"X": arrays[x], "y": arrays[y]}
+    return renamed | ({"words": arrays["words"]} if "words" in arrays else {})
+
+
+def read_npz(path: Path, names: Sequence[str] = NAMES, required: Sequence[str] = ("X", "y")) -> Arrays:
+    """The arrays with these names that a .npz file has; pickled objects are refused."""
     try:
         with path.open("rb") as stream:
             if not zipfile.is_zipfile(stream):
@@ -170,7 +229,7 @@ def read_npz(path: Path, names: Sequence[str] = NAMES) -> Arrays:
                 )
             stream.seek(0)
             with np.load(stream, allow_pickle=False) as archive:
-                _check_required(path, archive.files)
+                _check_required(path, archive.files, required)
                 return {name: _array(path, archive, name) for name in names if name in archive.files}
     except (
         OSError,
@@ -198,10 +257,13 @@ def _array(path: Path, archive: NpzFile, name: str) -> AnyArray:
     return array
 
 
-def _check_required(path: Path, names: Collection[str]) -> None:
-    missing = sorted({"X", "y"} - set(names))
+def _check_required(path: Path, names: Collection[str], required: Sequence[str] = ("X", "y")) -> None:
+    missing = sorted(set(required) - set(names))
     if missing:
-        raise InputError(f"{path} lacks {' and '.join(missing)}; it holds {', '.join(names) or 'nothing'}")
+        raise InputError(
+            f"{path} lacks {' and '.join(missing)}; it holds {', '.join(names) or 'nothing'}: name the arrays with "
+            "--x-key and --y-key (x_key=, y_key=)"
+        )
 
 
 def space_from_arrays(path: Path, arrays: Arrays) -> Space:

@@ -12,6 +12,7 @@ from closerlook.errors import InputError
 from closerlook.geometry.frame import Floats, as_points
 from closerlook.representations import directprobe, files
 from closerlook.representations.space import Provenance, Space, as_label_names, as_words
+from closerlook.representations.tables import Names, has_split, is_table, read_labelled
 
 TEST_NAMES = ("X_test", "y_test")
 TEST_WORDS = "words_test"
@@ -22,7 +23,8 @@ class Points:
     """Points with the name of each point's label; names, unlike numbers, mean the same in every file.
 
     X: (n, d) float64, finite. y: (n,) label names. title: for display. provenance: None if unknown. test: the points of
-    the test split, if the file or folder has them. words: (n,) the text of each point, None if unknown.
+    the test split, if the file or folder has them. words: (n,) the text of each point, None if unknown. description:
+    which columns of a table were read; None for other files.
     """
 
     X: Floats
@@ -31,6 +33,7 @@ class Points:
     provenance: Provenance | None = None
     test: Points | None = None
     words: tuple[str, ...] | None = None
+    description: str | None = None
 
     @property
     def labels(self) -> list[str]:
@@ -38,23 +41,37 @@ class Points:
         return [str(name) for name in np.unique(self.y)]
 
 
-def load_points(path: Path, split: str = "train") -> Points:
-    """The points in a .npz file of plain arrays, or in a saved space.
+def load_points(path: Path, split: str = "train", names: Names = files.USUAL) -> Points:
+    """The points in a .npz file of plain arrays, in a table of vectors, or in a saved space.
 
     Plain arrays: `X` and `y`, optionally `X_test` and `y_test`, and the text of each row in `words` and `words_test`.
-    They keep their precision.
+    They keep their precision, and so do tables (.npy, .csv, .tsv, .parquet, Hugging Face datasets). names: what the
+    vectors and labels are called there.
 
     A saved space is a .npz or .safetensors file, a DirectProbe folder (of which `split` is loaded), or a file of
     vectors in such a folder. The test split of a folder becomes `Points.test`.
     """
+    if is_table(path):
+        return _load_table(path, split, names)
     if path.suffix == ".npz" and path.is_file():
-        arrays = files.read_npz(path, (*files.NAMES, *TEST_NAMES, TEST_WORDS))
+        arrays = files.read_named(path, names, (*TEST_NAMES, TEST_WORDS))
         if not {"labels", "provenance"} <= set(arrays):
             return _from_arrays(path, arrays)
         return _from_space(path, files.space_from_arrays(path, arrays))
     points = _from_space(path, files.load_space(path, split))
     test = directprobe.find_test_file(path) if split == "train" and path.suffix in ("", ".txt") else None
     return points if test is None else replace(points, test=_from_space(test, directprobe.load_vectors(test)))
+
+
+def _load_table(path: Path, split: str, names: Names) -> Points:
+    read = read_labelled(path, names, split)
+    if read.metadata is not None:
+        return _from_space(path, files.space_from_table(path, read))
+    arrays = {"X": read.X, "y": read.y} | ({} if read.words is None else {"words": read.words})
+    points = replace(_checked(path, arrays, ("X", "y", "words"), path.name), description=read.description)
+    if split != "train" or not has_split(path, "test"):
+        return points
+    return replace(points, test=_load_table(path, "test", names))
 
 
 def check_same_columns(points: Points, others: Points) -> None:

@@ -37,7 +37,7 @@ def load_hub_task(
     options = Options(label=label, words=words, text=text)
     splits: dict[str, list[Annotated]] = {}
     units: set[Unit] = set()
-    for split, dataset in _load_dataset(name, config, revision).items():
+    for split, dataset in load_dataset(name, config, revision).items():
         try:
             unit, texts = annotate(split, _records(dataset, options), split, options, from_csv=False, number_name="row")
         except InputError as error:
@@ -50,7 +50,7 @@ def load_hub_task(
     return Task.build(Path(name).name, units.pop(), splits)
 
 
-def _load_dataset(name: str, config: str | None, revision: str | None) -> dict[str, Dataset]:
+def load_dataset(name: str, config: str | None, revision: str | None) -> dict[str, Dataset]:
     """The dataset of each split."""
     try:
         import datasets
