@@ -64,7 +64,8 @@ def test_compare_and_describe_read_two_tables(tmp_path: Path, capsys: Capsys) ->
 def test_classify_reads_tables(tmp_path: Path, capsys: Capsys) -> None:
     train, test = as_table(tmp_path / "a.csv", 0), as_table(tmp_path / "b.parquet", 0)
     found = answer(capsys, "classify", train, "--test", test, "--y-key", "kind", "--sizes", "linear", "--seeds", 1)
-    assert found["best"]["accuracy"] > 0.9
+    assert (found["title"], found["test_title"]) == ("a.csv", "b.parquet")
+    assert [row["label"] for row in found["by_label"]] == ["a", "b", "c", "d"]
 
 
 @pytest.mark.parametrize(

@@ -197,7 +197,10 @@ def _compute(
     try:
         compute(encoder, missing, store, batch_tokens, progress)
     except torch.OutOfMemoryError:
-        raise WorkError(f"{encoder.device} is out of memory; use a smaller batch_tokens, or device cpu") from None
+        raise WorkError(
+            f"{encoder.device} is out of memory even with one text in a batch; use a smaller window, a dtype of fewer "
+            "bits, device_map auto, or device cpu"
+        ) from None
 
 
 def fetch_spaces(
