@@ -154,7 +154,7 @@ class Encoder:
     def dtype(self) -> str:
         """The precision of its computations, such as 'float32', or of its weights if these are quantised."""
         if getattr(self.model, "is_quantized", False):
-            return "int8" if self.model.is_loaded_in_8bit else "int4"
+            return "int8" if getattr(self.model, "is_loaded_in_8bit", False) else "int4"
         return str(next(self.model.parameters()).dtype).removeprefix("torch.")
 
     @property
@@ -211,7 +211,7 @@ class Encoder:
             if len(entries):
                 try:
                     vectors = self._vectors([alignment.windows[i] for i in order[start:stop]], batch, layers)
-                except (torch.OutOfMemoryError, RuntimeError) as error:
+                except RuntimeError as error:
                     if not is_out_of_memory(error) or stop - start == 1:
                         raise
                     self.budget.halve(int(sizes[order[start]]) * (stop - start))

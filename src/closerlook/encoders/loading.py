@@ -146,9 +146,15 @@ def _load_weights(source: Source, dtype: str, trust_remote_code: bool, placement
 def _quantization(bits: int) -> BitsAndBytesConfig:
     from transformers import BitsAndBytesConfig
 
+    unused = ["pooler"]  # its weights may be missing, and what is missing cannot be quantised
     if bits == 8:
-        return BitsAndBytesConfig(load_in_8bit=True)
-    return BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=torch.bfloat16)
+        return BitsAndBytesConfig(load_in_8bit=True, llm_int8_skip_modules=unused)
+    return BitsAndBytesConfig(
+        load_in_4bit=True,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_compute_dtype=torch.bfloat16,
+        llm_int8_skip_modules=unused,
+    )
 
 
 def window_limit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:

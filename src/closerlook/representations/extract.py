@@ -189,14 +189,15 @@ def _compute(
     progress: Progress | None,
 ) -> None:
     """Compute the missing layers of each target and write their spaces to the store."""
-    import torch
-
+    from closerlook.encoders.memory import is_out_of_memory
     from closerlook.representations.forward import compute
 
     log.info("%s", describe_encoder(encoder))
     try:
         compute(encoder, missing, store, batch_tokens, progress)
-    except torch.OutOfMemoryError:
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
+            raise
         raise WorkError(
             f"{encoder.device} is out of memory even with one text in a batch; use a smaller window, a dtype of fewer "
             "bits, device_map auto, or device cpu"
