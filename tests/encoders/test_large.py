@@ -139,8 +139,8 @@ def test_quantised_weights_give_the_vectors_of_a_plain_quantised_model(dtype: st
     with torch.no_grad():
         rows = [model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0, 0].float() for text in TEXTS]
     expected = torch.stack([row / row.norm() for row in rows]).numpy()
-    np.testing.assert_allclose(spaces[1].X, expected, atol=0.02)
-    assert np.abs(spaces[0].X - expected).max() > 0.02
+    np.testing.assert_allclose(spaces[1].X, expected, atol=0.01)
+    assert np.abs(spaces[0].X - expected).max() > 0.005  # the vectors of exact weights are different
 
 
 MEMORY = """

@@ -319,7 +319,10 @@ def weights_digest(model: torch.nn.Module) -> str:
     torch's version counters of tensors cannot replace it: fused optimizers do not increase them.
     """
     digest = xxhash.xxh3_128()
-    for key, value in sorted(model.state_dict().items()):
+    # `state_dict` of bitsandbytes 0.50 rearranges 4-bit weights on a CPU, and later vectors are wrong
+    is_quantized = getattr(model, "is_quantized", False)
+    weights = dict(model.named_parameters()) if is_quantized else model.state_dict()
+    for key, value in sorted(weights.items()):
         digest.update(f"{key}:{value.dtype}:{tuple(value.shape)}\n".encode())
         if value.is_meta:  # on disk, where nothing changes it
             continue
