@@ -34,13 +34,26 @@ TORCH_FREE = [
     ROOT / "errors.py",
     ROOT / "escaping.py",
 ]
-TORCH_FREE += [ROOT / "encoders" / "source.py"]
+TORCH_FREE += [ROOT / "encoders" / f"{name}.py" for name in ("source", "configuration", "pooling", "template")]
 TORCH_FREE += [
     ROOT / "probes" / f"{name}.py" for name in ("__init__", "direct", "training", "grid", "classifier", "control")
 ]
 TORCH_FREE += [
     ROOT / "representations" / f"{name}.py"
-    for name in ("space", "files", "memory", "npz", "directprobe", "points", "distances", "store", "writer", "extract")
+    for name in (
+        "space",
+        "files",
+        "memory",
+        "npz",
+        "tables",
+        "directprobe",
+        "points",
+        "distances",
+        "store",
+        "writer",
+        "requested",
+        "extract",
+    )
 ]
 TORCH_FREE += [
     ROOT / "tuning" / f"{name}.py"
@@ -141,6 +154,7 @@ def test_only_these_modules_import_torch() -> None:
         "closerlook.encoders.alignment",
         "closerlook.encoders.encoder",
         "closerlook.encoders.loading",
+        "closerlook.encoders.memory",
         "closerlook.probes.networks",
         "closerlook.tuning.contexts",
         "closerlook.tuning.examples",

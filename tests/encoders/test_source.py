@@ -122,8 +122,18 @@ def test_an_odd_index_of_shards_is_refused(family: Folder, tmp_path: Path) -> No
         resolve(str(folder))
 
 
-def test_a_folder_called_model_is_shown_by_its_parent(tmp_path: Path) -> None:
-    folder = tmp_path / "run-7" / "model"
-    shutil.copytree(resolve("bert-tiny").folder, folder)
-    assert resolve(str(folder)).name == "run-7"
-    assert resolve(f"random:{folder}").name == "random:run-7"
+def test_the_folder_of_a_training_names_its_checkpoints(family: Folder, tmp_path: Path) -> None:
+    for step in (1000, 500, 20):
+        shutil.copytree(family("bert"), tmp_path / "run" / f"checkpoint-{step}")
+    (tmp_path / "run" / "checkpoint-best").mkdir()
+    message = (
+        r"run is the folder of a training, with checkpoint-20, checkpoint-500, checkpoint-1000; give one of these "
+    )
+    with pytest.raises(InputError, match=message + r"folders, such as .*run/checkpoint-1000$"):
+        resolve(str(tmp_path / "run"))
+
+
+@pytest.mark.parametrize("prefix", ["", "random:"])
+def test_a_folder_called_model_is_shown_by_its_parent(family: Folder, tmp_path: Path, prefix: str) -> None:
+    folder = shutil.copytree(family("bert"), tmp_path / "mine" / "model")
+    assert resolve(f"{prefix}{folder}").name == f"{prefix}mine"

@@ -398,8 +398,11 @@ def test_impossible_layers_are_refused(layers: Any, message: str) -> None:
     ("unit", "pool", "message"),
     [
         ("token", "cls", "pool 'cls' requested; expected auto, mean, first or last for a token task"),
-        ("sentence", "first", "pool 'first' requested; expected auto, cls or mean for a sentence task"),
+        ("sentence", "first", "pool 'first' requested; expected auto, cls, mean, weighted_mean or last for a"),
         ("token", "max", "pool 'max' requested"),
+        ("token", "mean+normalized", "expected auto, mean, first or last for a token task"),
+        ("sentence", "cls+special", "pool 'cls\\+special' requested"),
+        ("sentence", "mean+normalized+special", "requested; expected auto, cls"),
     ],
 )
 def test_impossible_pooling_is_refused(unit: Unit, pool: str, message: str) -> None:

@@ -239,12 +239,12 @@ def test_a_users_array_stays_writable_and_the_space_does_not() -> None:
         space.X[0, 0] = 5
 
 
-@pytest.mark.parametrize("name", ["space.txt", "space.npy"])
+@pytest.mark.parametrize("name", ["space.txt", "space.dat"])
 def test_other_suffixes_are_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InputError, match="expected .npz, .safetensors or a folder"):
+    with pytest.raises(InputError, match="expected .npz, .safetensors, .parquet or a folder"):
         space().save(tmp_path / name)
     (tmp_path / name).write_text("")
-    with pytest.raises(InputError, match="expected .npz, .safetensors or a"):
+    with pytest.raises(InputError, match="expected .npz, .safetensors, .npy, .csv"):
         Space.load(tmp_path / name)
     with pytest.raises(InputError, match="does not exist"):
         Space.load(tmp_path / "nowhere.npz")

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from closerlook.encoders.encoder import Encoder
-from closerlook.representations.extract import choose_pool, extract
+from closerlook.encoders.pooling import choose_pool
+from closerlook.representations.extract import extract
 from closerlook.tasks.task import Task, Unit
 from closerlook.tuning.examples import Examples
 from closerlook.tuning.labeller import Labeller
@@ -21,7 +22,7 @@ CLOSE = 4e-5
 
 def build(task: Task, pool: str = "auto", encoder: Encoder | None = None) -> tuple[Labeller, Examples]:
     encoder = encoder or Encoder.load(device="cpu")
-    chosen = choose_pool(pool, task.unit, has_cls=encoder.info.has_cls)
+    chosen = choose_pool(pool, task.unit, encoder.info)
     return Labeller(encoder, task), Examples(encoder, task.unit, task.split("train"), chosen)
 
 

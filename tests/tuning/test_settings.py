@@ -86,11 +86,33 @@ def test_settings_of_older_files_call_snapshot_layers_between() -> None:
     assert TuningSettings.from_dict(values).snapshot_layers == [2]
 
 
+def test_settings_of_older_files_have_no_template_and_single_precision() -> None:
+    values = TuningSettings().to_dict()
+    del values["template"], values["dtype"]
+    assert TuningSettings.from_dict(values) == TuningSettings()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"dtype": "float16"}, "dtype is 'float16'; expected float32, or bfloat16 with lora"),
+        ({"dtype": "bfloat16"}, "dtype bfloat16 requested without lora"),
+        ({"template": "Question:"}, "template 'Question:' given; expected a text with {text} once"),
+    ],
+)
+def test_precisions_and_templates_that_cannot_be_used_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        TuningSettings(**changes)
+
+
 def test_a_cells_key_contains_every_setting_and_the_content_of_the_probed_tasks() -> None:
     content = TuningSettings(probe={"a": "2", "b": "1"}).resolve(encoder(), "e").key_content()
     names = {field.name for field in fields(TuningSettings)}
-    assert set(content) == names - {"snapshot_layers"} | {"between"}
+    assert set(content) == names - {"snapshot_layers", "template", "dtype"} | {"between"}
     assert content["probe"] == ["1", "2"]
+    changed = TuningSettings(probe={}, template="Q: {text}", lora=4, dtype="bfloat16").resolve(encoder(), "e")
+    assert changed.key_content()["template"] == "Q: {text}"
+    assert changed.key_content()["dtype"] == "bfloat16"
     with pytest.raises(ValueError, match="probe holds no content hashes"):
         TuningSettings(probe="toy-pos").key_content()
 

@@ -18,6 +18,7 @@ import torch
 from closerlook.encoders import encoder as encoder_module
 from closerlook.encoders.alignment import align
 from closerlook.encoders.encoder import Encoder
+from closerlook.encoders.pooling import write_stated_pool
 from closerlook.encoders.source import EMBEDDED, resolve
 from closerlook.errors import InputError, WorkError
 from closerlook.representations.extract import extract
@@ -347,6 +348,38 @@ def test_lora_trains_adapters_and_starts_from_the_pretrained_encoder(
     np.testing.assert_array_equal(before.X, extract(EMBEDDED, small(), layers="last")[0].X)
     (merged,) = extract(tmp_path / "step-10", small(), layers="last")
     np.testing.assert_allclose(merged.X, snapshot_spaces(run, -1, small())[0].X, atol=1e-4)
+
+
+def test_lora_in_bfloat16_leaves_the_weights_in_bfloat16_and_learns(tmp_path: Path) -> None:
+    options = SHORT | {"learning_rate": 0.02, "lora": 4, "snapshots": 2}
+    run = tune(EMBEDDED, small(), dtype="bfloat16", out=tmp_path, **options)
+    assert run.snapshots[-1].accuracy["train"] > run.snapshots[0].accuracy["train"] + 0.2
+    (before,) = snapshot_spaces(run, 0, small(), layers="last")
+    (pretrained,) = extract(EMBEDDED, small(), layers="last", dtype="bfloat16")
+    assert before.provenance.dtype == pretrained.provenance.dtype == "bfloat16"
+    np.testing.assert_array_equal(before.X, pretrained.X)
+    assert TuningResult.load(tmp_path).settings.dtype == "bfloat16"
+
+
+def test_the_stated_pooling_is_trained_with_and_saved_with_the_weights(tmp_path: Path) -> None:
+    base = shutil.copytree(resolve(EMBEDDED).folder, tmp_path / "base")
+    write_stated_pool(base, "mean+special+normalized")
+    task = small("sentence")
+    run = tune(base, task, out=tmp_path / "out", snapshots=2, save_weights=True, **SHORT)
+    (last,) = snapshot_spaces(run, -1, task)
+    assert last.provenance.pool == "mean+special+normalized"
+    np.testing.assert_allclose(np.linalg.norm(last.X, axis=1), 1, atol=1e-5)
+    (again,) = extract(tmp_path / "out" / f"step-{run.steps}", task, layers="last")
+    assert again.provenance.pool == "mean+special+normalized"
+    np.testing.assert_allclose(again.X, last.X, atol=1e-5)
+
+
+def test_training_and_snapshots_read_texts_inside_the_template() -> None:
+    run = tune(EMBEDDED, small(), template="Look: {text} !", snapshots=2, **SHORT)
+    (before,) = snapshot_spaces(run, 0, small(), layers="last")
+    (pretrained,) = extract(EMBEDDED, small(), layers="last", template="Look: {text} !")
+    np.testing.assert_array_equal(before.X, pretrained.X)
+    assert run.snapshots[0].fingerprint == run.base
 
 
 def test_lora_without_peft_names_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from typer import Option
 
-from closerlook.cli.measure import MaxMemory, TestPoints, Threads, TrainPoints, load_points, stage, unseen_labels
+from closerlook.cli.measure import (
+    InputNames,
+    LabelFiles,
+    MaxMemory,
+    TestPoints,
+    Threads,
+    TrainPoints,
+    XKey,
+    YKey,
+    load_points,
+    stage,
+    unseen_labels,
+)
 from closerlook.errors import InputError
 from closerlook.version import __version__
 
@@ -80,6 +92,9 @@ def classify(
             rich_help_panel=TRAINING,
         ),
     ] = 0.1,
+    x_key: XKey = None,
+    y_key: YKey = None,
+    labels: LabelFiles = None,
     device: Annotated[str, Option(help="Device: auto, cpu, cuda, cuda:N or mps.")] = "auto",
     threads: Threads = None,
     max_memory: MaxMemory = None,
@@ -91,7 +106,7 @@ def classify(
 
     training = ProbeTraining(learning_rate, batch_size, max_rounds, patience, weight_decay, held_out)
     settings = Settings(parse_sizes(sizes), seeds, training, device, threads)
-    points, tested = _read(file, test, max_memory, control=control)
+    points, tested = _read(file, test, InputNames(x_key, y_key, labels, max_memory), control=control)
     outcome = _measure(points, tested, settings, control=control, description_length=description_length)
     if as_json:
         print_json(_as_dict(outcome))
@@ -172,8 +187,8 @@ def sizes_text(sizes: Sizes) -> str:
 # ---- measuring ----
 
 
-def _read(file: Path, test: Path | None, max_memory: str | None, *, control: bool) -> tuple[Points, Points]:
-    points, tested = load_points(file, test, max_memory)
+def _read(file: Path, test: Path | None, names: InputNames, *, control: bool) -> tuple[Points, Points]:
+    points, tested = load_points(file, test, names)
     if tested is None:
         raise InputError(f"{file} has no test points; pass --test FILE, or add X_test and y_test to it")
     for name, vectors in ((file, points), (test or f"X_test of {file}", tested)):

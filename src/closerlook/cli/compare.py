@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from closerlook.cli.measure import (
+    InputNames,
+    LabelFiles,
     MaxMemory,
     MinPoints,
     Settings,
     Summary,
     Tau,
     Threads,
+    XKey,
+    YKey,
     find_clusters,
     measure_labels,
-    memory_limit,
 )
 from closerlook.errors import InputError
 from closerlook.version import __version__
@@ -49,6 +52,9 @@ def compare(
     tau: Tau = 1e-6,
     min_points: MinPoints = 1,
     statistic: Summary = "mean",
+    x_key: XKey = None,
+    y_key: YKey = None,
+    labels: LabelFiles = None,
     threads: Threads = None,
     max_memory: MaxMemory = None,
     as_json: Annotated[bool, Option("--json", help="Print one JSON object instead of a table.")] = False,
@@ -60,7 +66,8 @@ def compare(
     settings = Settings(tau, min_points, statistic, threads)
     if not 0 < confidence < 1:
         raise InputError(f"confidence is {confidence}; expected a number between 0 and 1, such as 0.95")
-    sides = [_read(path, memory_limit(max_memory)) for path in (a, b)]
+    names = InputNames(x_key, y_key, labels, max_memory)
+    sides = [_read(a, names, second=False), _read(b, names, second=True)]
     _check_common(*sides)
     seconds: dict[str, float] = {}
     left, right = (_measure(side, settings, seconds) for side in sides)
@@ -108,14 +115,13 @@ class Side:
         return self.distances
 
 
-def _read(path: Path, max_memory: int | None) -> Side:
+def _read(path: Path, names: InputNames, *, second: bool) -> Side:
     from closerlook.representations.distances import read_distances, read_sizes
-    from closerlook.representations.points import load_points
 
     if path.suffix == ".json":
         title, table = read_distances(path)
         return Side(title, [str(label) for label in table.labels], None, table, *read_sizes(path))
-    points = load_points(path, max_memory=max_memory)
+    points = names.read(path, second=second)
     sizes = dict(Counter(points.y.tolist()))
     return Side(points.title, points.labels, points, None, sizes, points.X.shape[1])
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from closerlook.cli.measure import (
+    InputNames,
+    LabelFiles,
     MaxMemory,
     MinPoints,
     Settings,
@@ -17,9 +19,10 @@ from closerlook.cli.measure import (
     Tau,
     Threads,
     TrainPoints,
+    XKey,
+    YKey,
     find_clusters,
     measure_labels,
-    memory_limit,
     stage,
 )
 from closerlook.errors import InputError
@@ -54,16 +57,19 @@ def describe(
     tau: Tau = 1e-6,
     min_points: MinPoints = 1,
     statistic: Summary = "mean",
+    x_key: XKey = None,
+    y_key: YKey = None,
+    labels: LabelFiles = None,
     threads: Threads = None,
     max_memory: MaxMemory = None,
     as_json: Annotated[bool, Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
     """Describe a space (labelled vectors): neural collapse, dimension, isotropy, label fit and overlap of labels."""
     from closerlook.cli.console import note, print_json
-    from closerlook.representations.points import load_points
 
     settings = Settings(tau, min_points, statistic, threads)
-    spaces = [load_points(path, max_memory=memory_limit(max_memory)) for path in (file, against) if path is not None]
+    names = InputNames(x_key, y_key, labels, max_memory)
+    spaces = [names.read(file)] + ([] if against is None else [names.read(against, second=True)])
     for points in spaces:
         if len(points.labels) < 2:
             raise InputError(f"{points.title} has one label, {points.labels[0]!r}; expected at least two")

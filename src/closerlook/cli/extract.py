@@ -14,10 +14,13 @@ from closerlook.cli.options import (
     AllowPickle,
     Data,
     EncoderName,
+    Pool,
+    Prompt,
     StoreFolder,
     TestShare,
     TrustRemoteCode,
     Window,
+    prompt_template,
     split_names,
 )
 from closerlook.errors import InputError
@@ -50,13 +53,8 @@ def extract(
     layers: Annotated[
         str, Option(help="Layers: all, last, or numbers such as 0,2-4; layer 0 is the embedding output.")
     ] = "all",
-    pool: Annotated[
-        str,
-        Option(
-            help="How subword vectors become one vector. Words: mean, first or last; sentences: cls or "
-            "mean. auto: mean for words, cls for sentences."
-        ),
-    ] = "auto",
+    pool: Pool = "auto",
+    template: Prompt = None,
     out: Annotated[Path | None, Option(help="Also write each space to a file in this folder.")] = None,
     out_format: Annotated[str, Option(help=f"Format of the files in --out: {', '.join(SUFFIXES)}.")] = "npz",
     data: Data = None,
@@ -122,10 +120,28 @@ def extract(
     device: Annotated[
         str, Option(help="Device: auto (CUDA, else MPS, else CPU), cuda, cuda:N, mps, cpu.", rich_help_panel=HOW)
     ] = "auto",
-    dtype: Annotated[str, Option(help="Precision: auto, float32, float16, bfloat16.", rich_help_panel=HOW)] = "auto",
+    dtype: Annotated[
+        str,
+        Option(
+            help="Precision: auto, float32, float16, bfloat16, or int8 and int4 (weights quantised with bitsandbytes).",
+            rich_help_panel=HOW,
+        ),
+    ] = "auto",
+    device_map: Annotated[
+        str | None,
+        Option(
+            help="auto: spread a large encoder over all GPUs, memory and disk; layers on disk are read one by one.",
+            rich_help_panel=HOW,
+        ),
+    ] = None,
     window: Window = None,
     batch_tokens: Annotated[
-        int | None, Option(min=1, help="Maximum number of tokens in a batch, padding included.", rich_help_panel=HOW)
+        int | None,
+        Option(
+            min=1,
+            help="Maximum number of tokens in a batch, padding included; halved when memory runs out.",
+            rich_help_panel=HOW,
+        ),
     ] = None,
     seed: Annotated[int, Option(help="Seed for the weights of random:ID.", rich_help_panel=HOW)] = 0,
     allow_pickle: AllowPickle = False,
@@ -175,7 +191,9 @@ def extract(
             store=store,
             device=device,
             dtype=dtype,
+            device_map=device_map,
             window=window,
+            template=prompt_template(template),
             batch_tokens=batch_tokens,
             seed=seed,
             allow_pickle=allow_pickle,

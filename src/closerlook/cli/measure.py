@@ -26,10 +26,32 @@ TrainPoints = Annotated[
     Path,
     Argument(
         help="A .npz with arrays X and y (optionally X_test and y_test), a file written by `closerlook extract --out`, "
-        "a folder in the format of the DirectProbe code, or one file of vectors in such a folder."
+        "a CSV, TSV or Parquet file with a column of labels, a .npy file (with --labels), a folder of a Hugging Face "
+        "dataset or hf:NAME, a folder in the format of the DirectProbe code, or one file of vectors in such a folder."
     ),
 ]
 TestPoints = Annotated[Path | None, Option(help="Test points, in a file or folder of any of the same formats.")]
+FILES = "Files of other programs"
+XKey = Annotated[
+    str | None,
+    Option(
+        help="Name of the vectors: an array of a .npz, a column of lists, or columns of numbers such as 'd*' or 'a,b'. "
+        "(default: X, the only column of lists, or all columns of numbers)",
+        rich_help_panel=FILES,
+    ),
+]
+YKey = Annotated[
+    str | None,
+    Option(help="Name of the labels: an array of a .npz, or a column. (default: y, label …)", rich_help_panel=FILES),
+]
+LabelFiles = Annotated[
+    list[Path] | None,
+    Option(
+        "--labels",
+        help="File with the labels of a .npy file: lines of text, .npy, or a table; repeat it for the second file.",
+        rich_help_panel=FILES,
+    ),
+]
 Tau = Annotated[
     float,
     Option(
@@ -82,23 +104,45 @@ class Settings:
         check_tau(self.tau)
 
 
-def memory_limit(max_memory: str | None) -> int | None:
-    """The bytes that `--max-memory` allows; None if it was not given."""
-    from closerlook.representations.memory import parse_memory
+@dataclass(frozen=True)
+class InputNames:
+    """What vectors and labels are called in the files of a command, and the memory that a file may take.
 
-    return None if max_memory is None else parse_memory(max_memory)
+    labels: one file for each .npy file. max_memory: as `--max-memory` gives it.
+    """
+
+    x: str | None
+    y: str | None
+    labels: list[Path] | None
+    max_memory: str | None = None
+
+    def read(self, file: Path, split: str = "train", *, second: bool = False) -> Points:
+        """The points in a file; a note says which columns of a table were read. second: it is the second file."""
+        from closerlook.cli.console import note
+        from closerlook.representations.memory import parse_memory
+        from closerlook.representations.points import load_points
+        from closerlook.representations.tables import Names
+
+        given = self.labels or []
+        labels = given[1] if second and len(given) > 1 else given[0] if given else None
+        is_needed = file.suffix == ".npy" or not second  # the second file may have labels of its own
+        names = Names(self.x, self.y, labels if is_needed else None)
+        limit = None if self.max_memory is None else parse_memory(self.max_memory)
+        points = load_points(file, split, names, max_memory=limit)
+        if points.description is not None:
+            note(f"{file.name}: {points.description}")
+        return points
 
 
-def load_points(file: Path, test: Path | None, max_memory: str | None) -> tuple[Points, Points | None]:
+def load_points(file: Path, test: Path | None, names: InputNames) -> tuple[Points, Points | None]:
     """The training points in `file`; and the test points in `test`, else those in `file`, else None."""
     from closerlook.cli.console import note
     from closerlook.representations import points as readers
 
-    limit = memory_limit(max_memory)
-    points = readers.load_points(file, max_memory=limit)
+    points = names.read(file)
     if test is None:
         return points, points.test
-    test_points = readers.load_points(test, "test", max_memory=limit)
+    test_points = names.read(test, "test", second=True)
     readers.check_same_columns(points, test_points)
     if points.test is not None:
         note(f"{points.title} also has test points; those of --test are used instead")

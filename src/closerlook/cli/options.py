@@ -57,9 +57,34 @@ Resume = Annotated[
         rich_help_panel=HOW,
     ),
 ]
+Pool = Annotated[
+    str,
+    Option(
+        help="How subword vectors become one vector. Words: mean, first or last; sentences: cls, mean, weighted_mean "
+        "or last (the last token), with +special to include special tokens in a mean and +normalized for vectors of "
+        "length 1. auto: mean for words; for sentences what the files of the encoder state, else cls.",
+    ),
+]
+Prompt = Annotated[
+    str | None,
+    Option(
+        "--template",
+        help=r"A text around every text, with {text} at its place, such as 'Question: {text}\nAnswer:'; \n is a new "
+        "line.",
+    ),
+]
 TrustRemoteCode = Annotated[
     bool, Option("--trust-remote-code", help="Run Python code from the repository of the encoder.", rich_help_panel=HOW)
 ]
+
+
+def prompt_template(given: str | None) -> str | None:
+    r"""The template of `--template`, in which `\n` and `\t`, as typed in a shell, are a new line and a tab.
+
+    >>> prompt_template(r"Question: {text}\nAnswer:")
+    'Question: {text}\nAnswer:'
+    """
+    return None if given is None else given.replace(r"\n", "\n").replace(r"\t", "\t")
 
 
 def split_names(given: list[str] | None, default: str) -> str | list[str]:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 from typer import Option
 
 from closerlook.cli.measure import (
+    InputNames,
+    LabelFiles,
     MaxMemory,
     MinPoints,
     Settings,
@@ -20,6 +22,8 @@ from closerlook.cli.measure import (
     TestPoints,
     Threads,
     TrainPoints,
+    XKey,
+    YKey,
     find_clusters,
     load_points,
     measure_labels,
@@ -67,6 +71,9 @@ def probe(
             "merges are blocked; exit code 1 if a check fails.",
         ),
     ] = False,
+    x_key: XKey = None,
+    y_key: YKey = None,
+    labels: LabelFiles = None,
     threads: Threads = None,
     max_memory: MaxMemory = None,
     as_json: Annotated[bool, Option("--json", help="Print one JSON object instead of tables.")] = False,
@@ -78,7 +85,7 @@ def probe(
     from closerlook.cli.console import note, print_json
 
     settings = Settings(tau, min_points, statistic, threads)
-    points, test_points = load_points(file, test, max_memory)
+    points, test_points = load_points(file, test, InputNames(x_key, y_key, labels, max_memory))
     result = _measure(points, test_points, settings, attempts=attempts, distances=distances, prove=audit)
     if as_json:
         print_json(_as_dict(result))

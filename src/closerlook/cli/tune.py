@@ -14,10 +14,13 @@ from closerlook.cli.options import (
     AllowPickle,
     Data,
     EncoderName,
+    Pool,
+    Prompt,
     Resume,
     StoreFolder,
     TrustRemoteCode,
     Window,
+    prompt_template,
     split_names,
 )
 from closerlook.errors import InputError
@@ -122,14 +125,12 @@ def tune(
             rich_help_panel=STORING,
         ),
     ] = None,
-    pool: Annotated[
+    pool: Pool = "auto",
+    template: Prompt = None,
+    dtype: Annotated[
         str,
-        Option(
-            help="How subword vectors become one vector. Words: mean, first or last; sentences: cls or "
-            "mean. auto: mean for words, cls for sentences.",
-            rich_help_panel=STORING,
-        ),
-    ] = "auto",
+        Option(help="Precision of the encoder's weights: float32, or bfloat16 with --lora.", rich_help_panel=TRAINING),
+    ] = "float32",
     save_weights: Annotated[
         bool,
         Option("--save-weights", help="Store the weights of each snapshot in OUT/step-N.", rich_help_panel=STORING),
@@ -173,6 +174,8 @@ def tune(
         warmup=warmup,
         weight_decay=weight_decay,
         pool=pool,
+        template=prompt_template(template),
+        dtype=dtype,
         snapshots=snapshots,
         probe=probe or None,
         splits=split_names(splits, "all"),

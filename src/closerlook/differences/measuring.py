@@ -26,7 +26,8 @@ from closerlook.geometry import (
 )
 from closerlook.geometry.point_similarity import linear_cka
 from closerlook.geometry.resampling import adjust, change_p_values, resample_distances
-from closerlook.representations.extract import Progress, encoder_info, load_tasks
+from closerlook.representations.extract import Progress, load_tasks
+from closerlook.representations.requested import encoder_info
 from closerlook.representations.space import Space
 from closerlook.representations.store import Store, open_store
 from closerlook.tasks.task import Task

@@ -12,21 +12,23 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch.nn.functional import embedding_bag
 
+from closerlook.encoders.template import Template
+from closerlook.errors import InputError
 from closerlook.texts import RunningText, Text, TextPair, as_running, replace_word
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
     from transformers import PreTrainedTokenizerFast
 
-Pool = Literal["mean", "first", "last", "cls"]
 Ints = NDArray[np.int64]
+NO_TEMPLATE = Template()
 
 log = logging.getLogger("closerlook")
 
@@ -78,15 +80,19 @@ class Pooling:
     weight: NDArray[np.float32]
 
 
-def align(tokenizer: PreTrainedTokenizerFast, texts: Sequence[Text], window: int) -> Alignment:
-    """Tokenize the texts and find the subwords of each word.
+def align(
+    tokenizer: PreTrainedTokenizerFast, texts: Sequence[Text], window: int, template: Template = NO_TEMPLATE
+) -> Alignment:
+    """Tokenize the texts, each inside the template, and find the subwords of each word.
+
+    The subwords of the template belong to the text, but to none of its words.
 
     A text longer than the window is split into overlapping windows: neighbouring windows share a quarter of their
     length. Each subword is taken from the window in which it is farthest from an edge. A word for which the tokenizer
     gives no subword (control characters, for example) is replaced by the unknown token. If the tokenizer has none, the
     word's range of subwords stays empty.
     """
-    running = [as_running(text) for text in texts]
+    running = [_inside(template, text) for text in texts]
     seconds = [text.second if isinstance(text, TextPair) else None for text in texts]
     alignment = _align(tokenizer, running, seconds, window)
     empty = np.flatnonzero(alignment.word_first >= alignment.word_stop)
@@ -97,6 +103,18 @@ def align(tokenizer: PreTrainedTokenizerFast, texts: Sequence[Text], window: int
         running[text] = replace_word(running[text], word - alignment.text_words[text], tokenizer.unk_token)
         seconds[text] = None
     return _align(tokenizer, running, seconds, window)
+
+
+def _inside(template: Template, text: Text) -> RunningText:
+    """The text inside the template, with the characters of each of its words."""
+    running = as_running(text)
+    if not template.before and not template.after:
+        return running
+    if isinstance(text, TextPair):
+        raise InputError("a template was given for pairs of texts; expected one only for single texts")
+    shift = len(template.before)
+    spans = tuple((start + shift, stop + shift) for start, stop in running.spans)
+    return RunningText(f"{template.before}{running.text}{template.after}", spans, running.forms)
 
 
 def _align(
@@ -285,8 +303,11 @@ def _cls_columns(is_cls: NDArray[np.bool_], row: Ints, column: Ints, windows: in
     return columns
 
 
-def range_pooling(alignment: Alignment, first: Ints, stop: Ints, pool: Pool) -> Pooling:
-    """How to pool the subwords of each range [first, stop) into one vector; no range may be empty."""
+def range_pooling(alignment: Alignment, first: Ints, stop: Ints, pool: str) -> Pooling:
+    """How to pool the subwords of each range [first, stop) into one vector; no range may be empty.
+
+    pool: 'mean', 'first' or 'last'.
+    """
     first = stop - 1 if pool == "last" else first
     stop = first + 1 if pool == "first" else stop
     slot, token, weight = _in_ranges(first, stop)
@@ -300,12 +321,44 @@ def cls_pooling(alignment: Alignment, texts: Ints) -> Pooling:
     return Pooling(len(first), window, alignment.cls[window], slot, weight)
 
 
+def last_pooling(alignment: Alignment, texts: Ints) -> Pooling:
+    """How to take the last token of each text, which may be a special token; no text may be without tokens."""
+    window = np.searchsorted(alignment.window_text, texts, side="right") - 1
+    column = np.array([len(alignment.windows[i]) for i in window], dtype=np.int64) - 1
+    return Pooling(len(texts), window, column, np.arange(len(texts)), np.ones(len(texts), np.float32))
+
+
+def mean_pooling(alignment: Alignment, texts: Ints, *, special: bool, weighted: bool) -> Pooling:
+    """How to pool all subwords of each text into their mean; no text may be without subwords.
+
+    special: special tokens are pooled as well; those of a text in several windows only once. weighted: the weight of a
+    token is its position, counted from 1, so that later tokens count more.
+    """
+    first, stop = alignment.text_tokens[texts], alignment.text_tokens[texts + 1]
+    slot, token, _ = _in_ranges(first, stop)
+    window, column = alignment.token_window[token], alignment.token_column[token]
+    if special:
+        first_window, last_window = alignment.token_window[first], alignment.token_window[stop - 1]
+        sizes = np.array([len(alignment.windows[i]) for i in last_window], dtype=np.int64)
+        before, column_before, _ = _in_ranges(np.zeros_like(first), alignment.token_column[first])
+        after, column_after, _ = _in_ranges(alignment.token_column[stop - 1] + 1, sizes)
+        slot = np.concatenate([before, slot, after])
+        order = np.argsort(slot, kind="stable")  # the tokens of each text in order
+        slot = slot[order]
+        window = np.concatenate([first_window[before], window, last_window[after]])[order]
+        column = np.concatenate([column_before, column, column_after])[order]
+    counts = np.bincount(slot, minlength=len(texts))
+    position = np.arange(len(slot)) - (np.cumsum(counts) - counts)[slot] + 1
+    weight = position / (counts * (counts + 1) / 2)[slot] if weighted else (1.0 / counts)[slot]
+    return Pooling(len(texts), window, column, slot, weight.astype(np.float32))
+
+
 def _in_ranges(first: Ints, stop: Ints) -> tuple[Ints, Ints, NDArray[np.float32]]:
     """For every integer in the ranges [first, stop): the index of its range, the integer, and 1 / range length."""
     counts = stop - first
     number = np.repeat(np.arange(len(counts)), counts)
     integer = np.arange(len(number)) - np.repeat(np.cumsum(counts) - counts, counts) + first[number]
-    return number, integer, (1.0 / counts).astype(np.float32)[number]
+    return number, integer, (1.0 / np.maximum(counts, 1)).astype(np.float32)[number]
 
 
 def pool(states: Sequence[torch.Tensor], pooling: Pooling) -> list[torch.Tensor]:
@@ -314,6 +367,7 @@ def pool(states: Sequence[torch.Tensor], pooling: Pooling) -> list[torch.Tensor]
     states: the hidden states of several layers, each (windows, length, d).
     """
     device, length = states[0].device, states[0].shape[1]
+    states = [hidden.to(device) for hidden in states]  # a model may be spread over several devices
     order = np.argsort(pooling.slot, kind="stable")
     row = torch.from_numpy((pooling.window * length + pooling.column)[order]).to(device)
     slot = torch.from_numpy(pooling.slot[order]).to(device)

@@ -6,7 +6,7 @@ import copy
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -18,8 +18,18 @@ from numpy.typing import NDArray
 from torch.nn.functional import pad
 
 from closerlook.encoders.alignment import Alignment, Ints, PairWindow, Pooling, align, pool
-from closerlook.encoders.loading import choose_device, load_model, load_tokenizer, short_errors, window_limit
+from closerlook.encoders.loading import (
+    Placement,
+    choose_device,
+    input_device,
+    load_model,
+    load_tokenizer,
+    short_errors,
+    window_limit,
+)
+from closerlook.encoders.memory import Budget, is_out_of_memory
 from closerlook.encoders.source import EncoderInfo, Source, choose_dtype, resolve
+from closerlook.encoders.template import parse_template
 from closerlook.errors import InputError, WorkError
 from closerlook.texts import Text
 
@@ -29,6 +39,12 @@ if TYPE_CHECKING:
 
 BATCH_TOKENS = {"cpu": 2048, "mps": 8192, "cuda": 32768}
 """The number of padded tokens in a batch: small batches stay in a CPU's cache, a GPU needs large ones."""
+
+LARGE_ON_CPU = (500_000_000, 512)
+"""From this many parameters on, a batch on a CPU has at most this many tokens, so that hidden states take less memory.
+
+With one billion parameters in bfloat16, batches of 2048 tokens took 0.45 GB beyond the weights.
+"""
 
 INCIDENTAL = {"_name_or_path", "architectures", "transformers_version"}
 """Entries of a configuration that do not affect vectors, such as the path it was read from."""
@@ -40,6 +56,7 @@ class Encoder:
 
     loaded_fingerprint: the fingerprint of the files that it was loaded from, and the digest of its weights then.
     alignments: if given, a cache for results of `align`, for texts that are read again after the weights have changed.
+    template: a text around every text that it reads, such as 'Question: {text}'. budget: the size of batches.
     """
 
     name: str
@@ -51,6 +68,8 @@ class Encoder:
     seed: int | None = None
     loaded_fingerprint: tuple[str, str] | None = None
     alignments: dict[tuple[Text, ...], Alignment] | None = None
+    template: str | None = None
+    budget: Budget = field(default_factory=Budget)
 
     @classmethod
     def load(
@@ -59,12 +78,16 @@ class Encoder:
         *,
         device: str = "auto",
         dtype: str = "auto",
+        device_map: str | None = None,
         window: int | None = None,
+        template: str | None = None,
         seed: int = 0,
         allow_pickle: bool = False,
         trust_remote_code: bool = False,
     ) -> Encoder:
         """The encoder of that name (see `resolve`), on a device and in a precision.
+
+        The arguments are those of `extract`.
 
         >>> Encoder.load("bert-tiny").info.layers
         2
@@ -73,13 +96,23 @@ class Encoder:
             source = resolve(name, seed=seed, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code)
         else:
             source = name
+        parse_template(template)
         chosen_device = choose_device(device)
-        precision = getattr(torch, choose_dtype(dtype, source.half_parameters, on_cpu=chosen_device.type == "cpu"))
+        precision = choose_dtype(dtype, source.half_parameters, on_cpu=chosen_device.type == "cpu")
         tokenizer = load_tokenizer(source, trust_remote_code)
-        model = load_model(source, precision, trust_remote_code).to(chosen_device)
-        info = examine(source.name, model, tokenizer, window)
-        loaded = (source.fingerprint, weights_digest(model))
-        return cls(source.name, model, tokenizer, chosen_device, info, source.revision, source.random_seed, loaded)
+        model = load_model(source, precision, trust_remote_code, Placement(chosen_device, device_map))
+        info = examine(source.name, model, tokenizer, window, source.sentence_pool)
+        return cls(
+            source.name,
+            model,
+            tokenizer,
+            input_device(model) if device_map else chosen_device,
+            info,
+            source.revision,
+            source.random_seed,
+            (source.fingerprint, weights_digest(model)),
+            template=template,
+        )
 
     @classmethod
     def wrap(
@@ -90,6 +123,7 @@ class Encoder:
         name: str,
         checkpoint: str | None = None,
         window: int | None = None,
+        template: str | None = None,
     ) -> Encoder:
         """An encoder from a model in memory, which stays on its device and is not copied; a head is not used.
 
@@ -101,9 +135,10 @@ class Encoder:
             raise InputError(
                 f"encoder {name}: its tokenizer is slow; expected a fast tokenizer, which gives subword positions"
             )
+        parse_template(template)
         tokenizer = copy.deepcopy(tokenizer)
         info = examine(name, model, tokenizer, window)
-        return cls(name, model, tokenizer, next(model.parameters()).device, info, checkpoint)
+        return cls(name, model, tokenizer, next(model.parameters()).device, info, checkpoint, template=template)
 
     @property
     def fingerprint(self) -> str:
@@ -118,21 +153,27 @@ class Encoder:
 
     @property
     def dtype(self) -> str:
-        """The precision of its computations, such as 'float32'."""
+        """The precision of its computations, such as 'float32', or of its weights if these are quantised."""
+        if getattr(self.model, "is_quantized", False):
+            return "int8" if getattr(self.model, "is_loaded_in_8bit", False) else "int4"
         return str(next(self.model.parameters()).dtype).removeprefix("torch.")
 
     @property
     def batch_tokens(self) -> int:
         """The default number of padded tokens in a batch."""
+        parameters, tokens = LARGE_ON_CPU
+        if self.device.type == "cpu" and self.info.parameters >= parameters:
+            return tokens
         return BATCH_TOKENS.get(self.device.type, 8192)
 
     def align(self, texts: Sequence[Text]) -> Alignment:
         """The texts, tokenized for this encoder, with the subwords of each word."""
+        template = parse_template(self.template)
         if self.alignments is None:
-            return align(self.tokenizer, texts, self.info.window)
+            return align(self.tokenizer, texts, self.info.window, template)
         key = tuple(texts)
         if key not in self.alignments:
-            self.alignments[key] = align(self.tokenizer, texts, self.info.window)
+            self.alignments[key] = align(self.tokenizer, texts, self.info.window, template)
         return self.alignments[key]
 
     def hidden_states(self, windows: Sequence[Sequence[int]]) -> tuple[torch.Tensor, ...]:
@@ -172,35 +213,61 @@ class Encoder:
         rank[order] = np.arange(len(order))
         by_rank = np.argsort(rank[pooling.window], kind="stable")
         entry_rank = rank[pooling.window][by_rank]
-        for start, stop in batches(sizes[order], batch_tokens or self.batch_tokens):
+        start = 0
+        while start < len(order):
+            stop = batch_end(sizes[order], start, self.budget.limit(batch_tokens or self.batch_tokens))
             entries = by_rank[slice(*np.searchsorted(entry_rank, (start, stop)))]
-            if len(entries) == 0:
-                continue
             numbers, slot = np.unique(pooling.slot[entries], return_inverse=True)
             window = rank[pooling.window[entries]] - start
             batch = Pooling(len(numbers), window, pooling.column[entries], slot, pooling.weight[entries])
-            with _evaluating(self.model):
-                states = self.hidden_states([alignment.windows[i] for i in order[start:stop]])
-                vectors = pool([states[layer] for layer in layers], batch)
-                bad = [layer for layer, part in zip(layers, vectors, strict=True) if not part.sum().isfinite()]
-            if bad:
-                raise WorkError(f"encoder {self.name} gives NaN or infinity at layer {bad[0]} in {self.dtype}")
-            yield numbers, [part.cpu().numpy() for part in vectors]
+            if len(entries):
+                try:
+                    vectors = self._vectors([alignment.windows[i] for i in order[start:stop]], batch, layers)
+                except RuntimeError as error:
+                    if not is_out_of_memory(error) or stop - start == 1:
+                        raise
+                    self.budget.halve(int(sizes[order[start]]) * (stop - start))
+                    continue
+                yield numbers, vectors
+            start = stop
+
+    def _vectors(
+        self, windows: Sequence[Sequence[int]], pooling: Pooling, layers: Sequence[int]
+    ) -> list[NDArray[np.float32]]:
+        """The pooled vectors of one batch, for each layer."""
+        with _evaluating(self.model):
+            states = self.hidden_states(windows)
+            vectors = pool([states[layer] for layer in layers], pooling)
+            bad = [layer for layer, part in zip(layers, vectors, strict=True) if not part.sum().isfinite()]
+        if bad:
+            raise WorkError(f"encoder {self.name} gives NaN or infinity at layer {bad[0]} in {self.dtype}")
+        return [part.cpu().numpy() for part in vectors]
 
 
-def examine(name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, window: int | None) -> EncoderInfo:
-    """The info of a model, from two short forward passes, one of them padded; raises if it cannot be used."""
+def examine(
+    name: str,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    window: int | None,
+    sentence_pool: str | None = None,
+) -> EncoderInfo:
+    """The info of a model, from short forward passes, one of them padded; raises if it cannot be used.
+
+    sentence_pool: the pooling that its files state, if any.
+    """
     limit = window_limit(model, tokenizer)
     minimum = tokenizer.num_special_tokens_to_add() + 4
     if window is not None and not minimum <= window <= limit:
         raise InputError(f"window {window} requested; encoder {name} reads {minimum} to {limit} tokens at a time")
     with short_errors(name, "model"):
         words = align(tokenizer, ["a word"], limit)
-        ids = torch.tensor(words.windows, device=next(model.parameters()).device)
+        ids = torch.tensor(words.windows, device=input_device(model))
         _check_vocabulary(name, model, int(ids.max()))
         with _evaluating(model):
             states = _states(model, ids, torch.ones_like(ids))
             padded = _states(model, pad(ids, (0, 3)), pad(torch.ones_like(ids), (0, 3)))[-1][:, : ids.shape[1]]
+            if sentence_pool is None and _is_sentence_classifier(model) and _is_causal(model, ids, states[-1]):
+                sentence_pool = "last"
     if len({tuple(state.shape) for state in states}) != 1:
         raise InputError(f"encoder {name} changes length or width between layers; such encoders are not supported")
     if not torch.allclose(states[-1].float(), padded.float(), atol=0.05, rtol=0.05):
@@ -213,7 +280,22 @@ def examine(name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFas
         window=window or limit,
         has_cls=bool((words.cls >= 0).all()),
         parameters=sum(parameter.numel() for parameter in model.parameters()),
+        sentence_pool=sentence_pool,
     )
+
+
+def _is_sentence_classifier(model: PreTrainedModel) -> bool:
+    """Whether the configuration says that the model was saved with a head that classifies texts."""
+    return any(name.endswith("ForSequenceClassification") for name in model.config.architectures or ())
+
+
+def _is_causal(model: PreTrainedModel, ids: torch.Tensor, states: torch.Tensor) -> bool:
+    """Whether a token's state does not depend on later tokens, as in decoders. states: (1, length, d), the last layer.
+
+    In transformers, the head of such a classifier reads the last token: only it has seen the whole text.
+    """
+    longer = _states(model, torch.cat([ids, ids], dim=1), torch.ones_like(torch.cat([ids, ids], dim=1)))[-1]
+    return torch.allclose(longer[:, : ids.shape[1]].float(), states.float(), atol=1e-3, rtol=1e-3)
 
 
 def _check_vocabulary(name: str, model: PreTrainedModel, largest: int) -> None:
@@ -249,8 +331,13 @@ def weights_digest(model: torch.nn.Module) -> str:
     torch's version counters of tensors cannot replace it: fused optimizers do not increase them.
     """
     digest = xxhash.xxh3_128()
-    for key, value in sorted(model.state_dict().items()):
+    # `state_dict` of bitsandbytes 0.50 rearranges 4-bit weights on a CPU, and later vectors are wrong
+    is_quantized = getattr(model, "is_quantized", False)
+    weights = dict(model.named_parameters()) if is_quantized else model.state_dict()
+    for key, value in sorted(weights.items()):
         digest.update(f"{key}:{value.dtype}:{tuple(value.shape)}\n".encode())
+        if value.is_meta:  # on disk, where nothing changes it
+            continue
         digest.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
     return digest.hexdigest()
 
@@ -263,10 +350,9 @@ def _states(
     return (*output.hidden_states[:-1], output.last_hidden_state)  # in some models, hidden_states lacks the final norm
 
 
-def batches(sizes: Ints, budget: int) -> Iterator[tuple[int, int]]:
-    """Ranges of windows whose padded size is at most the budget, or one window; sizes: descending."""
-    start = 0
-    while start < len(sizes):
-        stop = min(len(sizes), start + max(1, budget // max(1, int(sizes[start]))))
-        yield start, stop
-        start = stop
+def batch_end(sizes: Ints, start: int, tokens: int) -> int:
+    """The end of the batch of windows that begins at `start`: its padded size is at most `tokens`, or it is one window.
+
+    sizes: the lengths of all windows, descending.
+    """
+    return min(len(sizes), start + max(1, tokens // max(1, int(sizes[start]))))

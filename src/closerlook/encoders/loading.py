@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import pickle
+import tempfile
+import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from closerlook.encoders.source import Source
+from closerlook.encoders.source import QUANTIZED, Source
 from closerlook.errors import CloserLookError, InputError, WorkError
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+    from transformers import BitsAndBytesConfig, PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 UNLIMITED = 1_000_000
 """If a tokenizer states no limit, transformers sets a number larger than this."""
@@ -55,39 +58,105 @@ def load_tokenizer(source: Source, trust_remote_code: bool) -> PreTrainedTokeniz
     return tokenizer
 
 
-def load_model(source: Source, dtype: torch.dtype, trust_remote_code: bool) -> PreTrainedModel:
-    """The model without a head, in evaluation mode, on the CPU."""
+class Placement(NamedTuple):
+    """Where a model is put: on one device, or, with a device map, over all devices, memory and disk."""
+
+    device: torch.device
+    device_map: str | None = None
+
+
+def load_model(source: Source, dtype: str, trust_remote_code: bool, placement: Placement) -> PreTrainedModel:
+    """The model without a head, in evaluation mode, in its place. dtype: one of DTYPES."""
     from transformers import AutoConfig, AutoModel
 
+    _check_placement(source, dtype, placement)
     with short_errors(source.name, "model"):
         config = AutoConfig.from_pretrained(str(source.folder), trust_remote_code=trust_remote_code)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(source.random_seed or 0)  # also for a pooler whose weights are missing
             if source.random_seed is not None:
-                model = AutoModel.from_config(config, dtype=dtype, trust_remote_code=trust_remote_code)
+                model = AutoModel.from_config(config, dtype=torch_dtype(dtype), trust_remote_code=trust_remote_code)
             else:
-                model = _load_weights(source, dtype, trust_remote_code)
+                model = _load_weights(source, dtype, trust_remote_code, placement)
     if source.adapter is not None:
         model = _adapt(model, source)
     if config.is_encoder_decoder:
         model = model.get_encoder()
     # a decoder would keep the keys and values of every batch, to generate the next token
     model.config.use_cache = False
-    return model.eval()
+    return model.eval() if is_placed(dtype, placement) else model.eval().to(placement.device)
 
 
-def _load_weights(source: Source, dtype: torch.dtype, trust_remote_code: bool) -> PreTrainedModel:
+def torch_dtype(dtype: str) -> torch.dtype:
+    """The precision of computations, as torch names it; quantised weights are computed with in bfloat16."""
+    chosen: torch.dtype = torch.bfloat16 if dtype in QUANTIZED else getattr(torch, dtype)
+    return chosen
+
+
+def is_placed(dtype: str, placement: Placement) -> bool:
+    """Whether the model is put in its place while it is loaded, and must not be moved afterwards."""
+    return placement.device_map is not None or dtype in QUANTIZED
+
+
+def input_device(model: torch.nn.Module) -> torch.device:
+    """The device on which a model expects its input: that of its first weights which are not on disk."""
+    devices = (parameter.device for parameter in model.parameters())
+    return next((device for device in devices if device.type != "meta"), torch.device("cpu"))
+
+
+def _check_placement(source: Source, dtype: str, placement: Placement) -> None:
+    if placement.device_map not in (None, "auto"):
+        raise InputError(f"device_map {placement.device_map!r} requested; expected auto, or none for one device")
+    if not is_placed(dtype, placement):
+        return
+    what = f"dtype {dtype}" if dtype in QUANTIZED else "device_map auto"
+    if source.random_seed is not None or source.adapter is not None:
+        kind = "random weights" if source.adapter is None else "an adapter"
+        raise InputError(
+            f"{what} requested for {source.name}, which is {kind}; expected a model with weights of its own"
+        )
+    if dtype in QUANTIZED and find_spec("bitsandbytes") is None:
+        raise InputError(f"{what} requested; install bitsandbytes with `pip install bitsandbytes`, or use bfloat16")
+
+
+def _load_weights(source: Source, dtype: str, trust_remote_code: bool, placement: Placement) -> PreTrainedModel:
     from transformers import AutoModel
 
+    options: dict[str, object] = {}
+    offload = None
+    if is_placed(dtype, placement):
+        options["device_map"] = placement.device_map or {"": placement.device}
+    if placement.device_map is not None:
+        offload = tempfile.TemporaryDirectory(prefix="closerlook-")  # for layers that fit into no memory
+        options["offload_folder"] = offload.name
+    if dtype in QUANTIZED:
+        options["quantization_config"] = _quantization(QUANTIZED[dtype])
     model, report = AutoModel.from_pretrained(
         str(source.folder),
-        dtype=dtype,
+        dtype=torch_dtype(dtype),
         trust_remote_code=trust_remote_code,
         use_safetensors=not source.pickled,
         output_loading_info=True,
+        **options,
     )
+    if offload is not None:
+        weakref.finalize(model, offload.cleanup)
     _refuse_missing(source, report["missing_keys"])
     return model
+
+
+def _quantization(bits: int) -> BitsAndBytesConfig:
+    from transformers import BitsAndBytesConfig
+
+    unused = ["pooler"]  # its weights may be missing, and what is missing cannot be quantised
+    if bits == 8:
+        return BitsAndBytesConfig(load_in_8bit=True, llm_int8_skip_modules=unused)
+    return BitsAndBytesConfig(
+        load_in_4bit=True,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_compute_dtype=torch.bfloat16,
+        llm_int8_skip_modules=unused,
+    )
 
 
 def window_limit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:

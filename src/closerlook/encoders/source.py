@@ -11,17 +11,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import xxhash
 
+from closerlook.encoders.configuration import read_json
+from closerlook.encoders.pooling import stated_modules, stated_pool
 from closerlook.errors import InputError, WorkError
 from closerlook.escaping import parse_json
 
 EMBEDDED = "bert-tiny"
 """The built-in encoder, which is also the default."""
 
-DTYPES = ("float32", "float16", "bfloat16")
+QUANTIZED = {"int8": 8, "int4": 4}
+"""Precisions in which bitsandbytes stores the weights, with the bits of each weight; it computes in bfloat16."""
+
+DTYPES = ("float32", "float16", "bfloat16", *QUANTIZED)
+LONGEST_HEADER = 100_000_000
+"""The largest header that the safetensors format allows, in bytes."""
+
 LARGE = 1_000_000_000
 """An encoder with at least this many 16-bit weights is large, see `choose_dtype`."""
 
@@ -40,6 +47,8 @@ TOKENIZER_FILES = (
 )
 MOST_DIMENSIONS = 16
 """The dimensions that a tensor of weights may have."""
+CHECKPOINTS = ("checkpoint-", "step-")
+"""How the names of checkpoints begin: those of transformers' Trainer, and those of `closerlook tune`."""
 
 VOCABULARIES = tuple(file for file in TOKENIZER_FILES if file.startswith(("tokenizer.", "vocab.")) or ".model" in file)
 """A tokenizer needs one of these files; without one, transformers makes an empty tokenizer and gives no warning."""
@@ -52,8 +61,9 @@ class Source:
     name: for display. folder: has configuration, tokenizer and weights. revision: of the hub repository, if requested.
     adapter: the folder of a PEFT adapter for the model in `folder`. random_seed: if set, weights are not read but drawn
     from this seed. pickled: the weights are in a pickle file. half_parameters: the number of floating-point
-    weights of 16 bits or fewer in safetensors files; 0 for pickle files. tokenizer: the folder with the tokenizer, if
-    it is neither in `folder` nor in `adapter`.
+    weights of 16 bits or fewer in safetensors files; 0 for pickle files. sentence_pool: the pooling of sentences that
+    the files state (sentence-transformers); None if they state none. tokenizer: the folder with the tokenizer, if it is
+    neither in `folder` nor in `adapter`.
     """
 
     name: str
@@ -64,6 +74,7 @@ class Source:
     random_seed: int | None = None
     pickled: bool = False
     half_parameters: int = 0
+    sentence_pool: str | None = None
     tokenizer: Path | None = None
 
 
@@ -73,7 +84,8 @@ class EncoderInfo:
 
     layers: the number of layers above the embedding output, which is layer 0. width: the number of dimensions of each
     layer. window: the maximum number of tokens per model input, with special tokens. has_cls: whether its tokenizer
-    adds a classification token. parameters: the number of parameters.
+    adds a classification token. parameters: the number of parameters. sentence_pool: the pooling of sentences that the
+    encoder's own files state; None if they state none.
     """
 
     layers: int
@@ -81,6 +93,7 @@ class EncoderInfo:
     window: int
     has_cls: bool
     parameters: int
+    sentence_pool: str | None = None
 
 
 def choose_dtype(name: str, half_parameters: int, *, on_cpu: bool) -> str:
@@ -117,33 +130,37 @@ def resolve(
         raise InputError(f"encoder {name!r} is an empty name; expected a folder, a hub id or random:ID")
     if name.startswith("random:"):
         return _random_source(name, seed, trust_remote_code)
-    folder, revision = _locate(name, weights=True, code=trust_remote_code)
-    if (folder / "adapter_config.json").is_file():
-        return _adapter_source(name, folder, revision, allow_pickle, trust_remote_code)
+    top, revision = _locate(name, weights=True, code=trust_remote_code)
+    if (top / "adapter_config.json").is_file():
+        return _adapter_source(name, top, revision, allow_pickle, trust_remote_code)
+    folder = _model_folder(name, top)
     weights, pickled = _weights(name, folder, allow_pickle)
     borrowed = tokenizer if tokenizer is not None and not _has_tokenizer(folder) else None
     description = _description_files(name, folder, trust_remote_code, borrowed)
     return Source(
-        name=_display_name(name, folder),
+        name=_display_name(name, top),
         folder=folder,
         fingerprint=_fingerprint([*description, *weights]),
         revision=revision,
         pickled=pickled,
         half_parameters=sum(_half_parameters(file) for file in weights if file.suffix == ".safetensors"),
         tokenizer=borrowed,
+        sentence_pool=stated_pool(top),
     )
 
 
 def _random_source(name: str, seed: int, trust_remote_code: bool) -> Source:
     base = name.removeprefix("random:")
-    folder, revision = _locate(base, weights=False, code=trust_remote_code)
+    top, revision = _locate(base, weights=False, code=trust_remote_code)
+    folder = _model_folder(base, top)
     origin = f"seed {seed}, torch {version('torch')}, transformers {version('transformers')}"
     return Source(
-        name=f"random:{_display_name(base, folder)}",
+        name=f"random:{_display_name(base, top)}",
         folder=folder,
         fingerprint=_fingerprint(_description_files(base, folder, trust_remote_code), origin),
         revision=revision,
         random_seed=seed,
+        sentence_pool=stated_pool(top),
     )
 
 
@@ -175,6 +192,7 @@ def _adapter_source(
         revision=revision or base.revision,
         fingerprint=_fingerprint(files, base.fingerprint),
         pickled=base.pickled or weights.suffix == ".bin",
+        sentence_pool=stated_pool(folder) or base.sentence_pool,
     )
 
 
@@ -195,8 +213,31 @@ def _locate(name: str, *, weights: bool, code: bool) -> tuple[Path, str | None]:
     return _snapshot(name, weights=["*.safetensors"] * weights, code=code), revision or None
 
 
+def _model_folder(name: str, top: Path) -> Path:
+    """The folder with config.json: the encoder's folder itself, or the folder of the model in sentence-transformers'.
+
+    An InputError names the checkpoints in the folder if it has no config.json of its own.
+    """
+    if (top / "config.json").is_file():
+        return top
+    below = [top / path for kind, path in stated_modules(top) if kind == "Transformer" and path]
+    if below and (below[0] / "config.json").is_file():
+        return below[0]
+    found = [path for path in top.glob("*-*") if path.name.startswith(CHECKPOINTS) and (path / "config.json").is_file()]
+    if found:
+        found.sort(key=lambda path: (len(path.name), path.name))  # checkpoint-500 before checkpoint-1000
+        listed = ", ".join(path.name for path in found)
+        raise InputError(
+            f"encoder {name} is the folder of a training, with {listed}; give one of these folders, such as "
+            f"{os.path.join(name, found[-1].name)}"
+        )
+    raise InputError(f"encoder {name}: no config.json in {top}; expected a Hugging Face model folder")
+
+
 def _snapshot(name: str, *, weights: Sequence[str], code: bool) -> Path:
-    """The folder in the local cache with the top-level files of a hub repository; downloads missing files.
+    """The folder in the local cache with the files of a hub repository; downloads missing files.
+
+    Of subfolders, only those of sentence-transformers are downloaded, such as `1_Pooling`.
 
     weights: patterns of the weight files that are needed, in addition to configuration and tokenizer.
     """
@@ -214,7 +255,9 @@ def _snapshot(name: str, *, weights: Sequence[str], code: bool) -> Path:
     patterns = ["*.json", "*.txt", "*.model", *weights] + ["*.py"] * code
     try:
         return Path(
-            snapshot_download(repository, revision=revision or None, allow_patterns=patterns, ignore_patterns="*/*")
+            snapshot_download(
+                repository, revision=revision or None, allow_patterns=patterns, ignore_patterns="[!0-9]*/*"
+            )
         )
     except GatedRepoError:
         raise InputError(f"encoder {name} is gated; accept its terms on the hub and run `hf auth login`") from None
@@ -309,8 +352,6 @@ def _description_files(name: str, folder: Path, trust_remote_code: bool, tokeniz
     tokenizer: the folder of the tokenizer, if it is not the encoder's own.
     """
     config = folder / "config.json"
-    if not config.is_file():
-        raise InputError(f"encoder {name}: no config.json in {folder}; expected a Hugging Face model folder")
     read_json(config)
     if not _has_tokenizer(tokenizer or folder):
         raise InputError(
@@ -323,17 +364,6 @@ def _description_files(name: str, folder: Path, trust_remote_code: bool, tokeniz
 
 def _tokenizer_files(folder: Path) -> list[Path]:
     return [folder / file for file in TOKENIZER_FILES if (folder / file).is_file()]
-
-
-def read_json(file: Path) -> dict[str, Any]:
-    """The object in a JSON file."""
-    try:
-        value = parse_json(file.read_bytes())
-    except (OSError, ValueError) as error:
-        raise InputError(f"{file} cannot be read as JSON ({error}); expected a Hugging Face configuration") from None
-    if not isinstance(value, dict):
-        raise InputError(f"{file} contains a {type(value).__name__}; expected a JSON object")
-    return value
 
 
 def _fingerprint(files: Iterable[Path], *extra: str) -> str:
@@ -351,15 +381,20 @@ def _fingerprint(files: Iterable[Path], *extra: str) -> str:
 
 def _half_parameters(file: Path) -> int:
     """The number of floating-point weights of 16 bits or fewer in a safetensors file, from its header alone."""
+    present = file.stat().st_size
     with file.open("rb") as stream:
         size = int.from_bytes(stream.read(8), "little")
-        if size > min(file.stat().st_size, 100_000_000):
-            raise InputError(f"{file} is truncated or not a safetensors file; download it again")
-        try:
-            header = parse_json(stream.read(size))
-            return sum(_size(entry["shape"]) for entry in header.values() if _is_half(entry.get("dtype", "")))
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise InputError(f"{file} is truncated or not a safetensors file; download it again") from None
+        header = stream.read(size) if size <= min(present, LONGEST_HEADER) else b""
+    try:
+        entries = [entry for key, entry in parse_json(header).items() if key != "__metadata__"]
+        expected = 8 + size + max((entry["data_offsets"][1] for entry in entries), default=0)
+        half = sum(_size(entry["shape"]) for entry in entries if _is_half(entry["dtype"]))
+    except (ValueError, LookupError, TypeError, AttributeError):
+        raise InputError(f"{file} is truncated or not a safetensors file; download it again") from None
+    if present != expected:
+        state = "truncated" if present < expected else "damaged"
+        raise InputError(f"{file} is {state}: it has {present:,} bytes, expected {expected:,}; download it again")
+    return half
 
 
 def _is_half(dtype: str) -> bool:
@@ -374,7 +409,10 @@ def _size(shape: Sequence[int]) -> int:
 
 
 def _display_name(name: str, folder: Path) -> str:
-    """The encoder's name in tables: the hub id, or the last part of a folder's path; for `model`, the part before."""
+    """The encoder's name in tables: the last part of a folder's path, or the hub id.
+
+    A folder called `model` is shown by the name of the folder that contains it.
+    """
     if not os.path.isdir(os.path.expanduser(name)):
         return name
     return folder.parent.name if folder.name == "model" and folder.parent.name else folder.name

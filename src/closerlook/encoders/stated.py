@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 
-from closerlook.encoders.source import EncoderInfo, Source
+from closerlook.encoders.configuration import read_json
+from closerlook.encoders.source import LONGEST_HEADER, EncoderInfo, Source
 from closerlook.errors import InputError
+from closerlook.escaping import parse_json
 
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers")
 WIDTH = ("hidden_size", "n_embd", "dim")
@@ -21,7 +22,7 @@ def stated_info(source: Source) -> EncoderInfo | None:
     The number of parameters is that of the weights in safetensors files, heads included. Whether the tokenizer adds a
     classification token is not stated; it is taken as true.
     """
-    config = json.loads((source.folder / "config.json").read_bytes())
+    config = read_json(source.folder / "config.json")
     layers, width, window = (
         next((config[name] for name in names if type(config.get(name)) is int), None)
         for names in (LAYERS, WIDTH, WINDOW)
@@ -29,14 +30,22 @@ def stated_info(source: Source) -> EncoderInfo | None:
     if layers is None or width is None or config.get("is_encoder_decoder"):
         return None
     parameters = sum(map(_parameters, source.folder.glob("*.safetensors")))
-    return EncoderInfo(layers=layers, width=width, window=window or USUAL_WINDOW, has_cls=True, parameters=parameters)
+    return EncoderInfo(
+        layers=layers,
+        width=width,
+        window=window or USUAL_WINDOW,
+        has_cls=True,
+        parameters=parameters,
+        sentence_pool=source.sentence_pool,
+    )
 
 
 def _parameters(file: Path) -> int:
     """The number of weights in a safetensors file, from its header."""
     try:
         with file.open("rb") as stream:
-            header = json.loads(stream.read(int.from_bytes(stream.read(8), "little")))
+            size = int.from_bytes(stream.read(8), "little")
+            header = parse_json(stream.read(min(size, LONGEST_HEADER)))
         return sum(math.prod(entry["shape"]) for name, entry in header.items() if name != "__metadata__")
     except (OSError, ValueError, KeyError, TypeError, MemoryError, OverflowError):
         raise InputError(f"{file} is truncated or not a safetensors file; download it again") from None

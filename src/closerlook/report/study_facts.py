@@ -68,12 +68,21 @@ def encoders_table(results: Results) -> Table:
                 None if parameters is None else f"{parameters / 1e6:,.1f} M",
                 weights_of(results, encoder)[:WEIGHTS_SHOWN],
                 entry.get("revision"),
+                _pooling(entry),
             )
         )
     numbers = (Column("layers"), Column("hidden size"), Column("parameters"))
-    columns = (*text_columns("encoder"), *numbers, *text_columns("weights", "revision"))
+    columns = (*text_columns("encoder"), *numbers, *text_columns("weights", "revision", "pooling"))
     note = f"Weights: the first {WEIGHTS_SHOWN} characters of the hash of the weight files."
+    if any(row[-1] for row in rows):
+        note += " Pooling: how the subwords of an example became one vector."
     return Table("encoders", "Encoders", note, columns, tuple(rows)).without_empty()
+
+
+def _pooling(entry: Manifest) -> str | None:
+    """How an encoder's subwords were pooled, for each kind of example: 'sentence: cls, token: mean'."""
+    pooling = entry.get("pooling", {})
+    return ", ".join(f"{unit}: {pool}" for unit, pool in pooling.items()) or None
 
 
 def weights_of(results: Results, encoder: str) -> str:

@@ -14,15 +14,17 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING
 
-from closerlook.encoders.source import EMBEDDED, LARGE, EncoderInfo, Source, choose_dtype, resolve
+from closerlook.encoders.pooling import choose_pool
+from closerlook.encoders.source import EMBEDDED, EncoderInfo
 from closerlook.errors import InputError, WorkError
+from closerlook.representations.requested import LoadingOptions, request_encoder
 from closerlook.representations.space import Provenance, Space
 from closerlook.representations.spaces import Spaces
 from closerlook.representations.store import Store, content_key, open_store
 from closerlook.tasks import load_task
-from closerlook.tasks.task import Split, Task, Unit, split_order
+from closerlook.tasks.task import Split, Task, split_order
 from closerlook.version import __version__
 
 if TYPE_CHECKING:  # torch is imported only if a space must be computed
@@ -58,23 +60,43 @@ class Target:
             provenance.weights,
             provenance.dtype,
             provenance.window,
+            provenance.template,
             split=self.split_hash,
             pool=self.pool,
             layer=layer,
         )
 
 
-def _key(fingerprint: str | None, dtype: str | None, window: int | None, *, split: str, pool: str, layer: int) -> str:
+def _key(
+    fingerprint: str | None,
+    dtype: str | None,
+    window: int | None,
+    template: str | None,
+    *,
+    split: str,
+    pool: str,
+    layer: int,
+) -> str:
     """The key of a space in the store. fingerprint: the hash of the encoder's weights. split: the hash of the split."""
-    return content_key(
-        {"weights": fingerprint, "dtype": dtype, "window": window, "split": split, "pool": pool, "layer": layer}
-    )
+    around = {} if template is None else {"template": template}
+    content = {"weights": fingerprint, "dtype": dtype, "window": window, "split": split, "pool": pool, "layer": layer}
+    return content_key(content | around)
 
 
-def space_key(fingerprint: str, dtype: str, info: EncoderInfo, task: Task, split: str, *, pool: str, layer: int) -> str:
+def space_key(
+    fingerprint: str,
+    dtype: str,
+    info: EncoderInfo,
+    task: Task,
+    split: str,
+    *,
+    pool: str,
+    layer: int,
+    template: str | None = None,
+) -> str:
     """The key of a space in the store. fingerprint: the hash of the encoder's weights, pretrained or fine-tuned."""
-    resolved_pool = choose_pool(pool, task.unit, has_cls=info.has_cls)
-    return _key(fingerprint, dtype, info.window, split=_split_hash(task, split), pool=resolved_pool, layer=layer)
+    resolved = choose_pool(pool, task.unit, info)
+    return _key(fingerprint, dtype, info.window, template, split=_split_hash(task, split), pool=resolved, layer=layer)
 
 
 @cache
@@ -93,7 +115,9 @@ def extract(
     store: Store | str | Path | None = None,
     device: str = "auto",
     dtype: str = "auto",
+    device_map: str | None = None,
     window: int | None = None,
+    template: str | None = None,
     batch_tokens: int | None = None,
     seed: int = 0,
     allow_pickle: bool = False,
@@ -111,14 +135,22 @@ def extract(
     task: a name, a path or a Task, or several of them; each distinct text goes through the encoder only once.
     splits: the name of a split, several names, or 'all'.
     layers: 'all', 'last', a number, several numbers, or a string such as '0,2-4'; layer 0 is the embedding output.
-    pool: how subwords become one vector: 'mean', 'first' or 'last' for tokens, spans and pairs; 'cls' or 'mean' for
-    sentences. 'auto' is 'cls' for sentences if the tokenizer adds a classification token, else 'mean'.
+    pool: how subwords become one vector: 'mean', 'first' or 'last' for tokens, spans and pairs ('auto' is 'mean');
+    'cls', 'mean', 'weighted_mean' (weights are positions) or 'last' (the last token) for sentences. '+special' after a
+    mean includes special tokens, '+normalized' scales vectors to length 1, at every layer. 'auto' for sentences is what
+    the encoder's files state (sentence-transformers; 'last' for decoders that are classifiers), else 'cls' if the
+    tokenizer adds a classification token, else 'mean'.
     data: the folder with downloaded corpora. store: the folder in which computed spaces are kept.
     device: 'auto', 'cuda', 'cuda:N', 'mps' or 'cpu'.
-    dtype: the precision; 'auto' is float32, or bfloat16 for large 16-bit models on a GPU.
+    dtype: the precision: 'float32', 'float16', 'bfloat16', or 'int8' and 'int4', which quantise the weights with
+    bitsandbytes; 'auto' is float32, or bfloat16 for large 16-bit models on a GPU.
+    device_map: 'auto' spreads the model over all GPUs, then memory, then disk; layers on disk are read one by one, as
+    they are needed. None: the model is on one device.
     window: the maximum number of tokens per model input, by default the model's own limit; longer texts are read in
     overlapping windows.
-    batch_tokens: the maximum number of tokens, with padding, in one forward pass.
+    template: a text around every text of the task, with {text} at its place, such as 'Question: {text}'. Words are
+    found inside it; the vector of a sentence is pooled over the whole of it.
+    batch_tokens: the maximum number of tokens, with padding, in one forward pass; halved when memory runs out.
     seed: the seed from which the weights of an encoder `random:NAME` are drawn.
     allow_pickle: read weights from pickle files, which can run code.
     trust_remote_code: run the code that comes with an encoder.
@@ -129,11 +161,12 @@ def extract(
     """
     tasks = load_tasks(task, data)
     encoder = os.fspath(encoder) if isinstance(encoder, os.PathLike) else encoder
-    if not isinstance(encoder, str) and (device, dtype, window) != ("auto", "auto", None):
-        raise InputError("device, dtype or window given with a loaded encoder; give them to Encoder.load instead")
-    request = _request_encoder(
-        encoder, device, dtype, seed=seed, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code
-    )
+    options = LoadingOptions(device, dtype, device_map, template, trust_remote_code)
+    if not isinstance(encoder, str) and (replace(options, trust_remote_code=False), window) != (LoadingOptions(), None):
+        raise InputError(
+            "device, dtype, device_map, window or template given with a loaded encoder; give them to Encoder.load"
+        )
+    request = request_encoder(encoder, options, seed=seed, allow_pickle=allow_pickle)
     store = open_store(store)
     info = request.info(store, window)
     numbers = choose_layers(layers, info.layers, request.provenance.encoder or "")
@@ -159,15 +192,19 @@ def _compute(
     progress: Progress | None,
 ) -> None:
     """Compute the missing layers of each target and write their spaces to the store."""
-    import torch
-
+    from closerlook.encoders.memory import is_out_of_memory
     from closerlook.representations.forward import compute
 
     log.info("%s", describe_encoder(encoder))
     try:
         compute(encoder, missing, store, batch_tokens, progress)
-    except torch.OutOfMemoryError:
-        raise WorkError(f"{encoder.device} is out of memory; use a smaller batch_tokens, or device cpu") from None
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
+            raise
+        raise WorkError(
+            f"{encoder.device} is out of memory even with one text in a batch; use a smaller window, a dtype of fewer "
+            "bits, device_map auto, or device cpu"
+        ) from None
 
 
 def fetch_spaces(
@@ -234,19 +271,6 @@ def _ranges(layers: str | int | Iterable[int]) -> list[tuple[int, int]]:
     return [(operator.index(number),) * 2 for number in numbers]
 
 
-def choose_pool(pool: str, unit: Unit, *, has_cls: bool) -> str:
-    """The way to pool subwords into one vector, with 'auto' resolved; see `extract`."""
-    allowed = ("cls", "mean") if unit == "sentence" else ("mean", "first", "last")
-    if pool == "auto":
-        return "cls" if unit == "sentence" and has_cls else "mean"
-    if pool not in allowed:
-        choices = f"auto, {', '.join(allowed[:-1])} or {allowed[-1]}"
-        raise InputError(f"pool {pool!r} requested; expected {choices} for a {unit} task")
-    if pool == "cls" and not has_cls:
-        raise InputError("pool 'cls' requested; the tokenizer of this encoder adds no classification token: use mean")
-    return pool
-
-
 def describe_encoder(encoder: Encoder) -> str:
     """One line that describes a loaded encoder: its size, device, precision and window."""
     info, parameters = encoder.info, sum(p.numel() for p in encoder.model.parameters())
@@ -254,107 +278,6 @@ def describe_encoder(encoder: Encoder) -> str:
         f"encoder {encoder.name}: {info.layers} layers × {info.width}, {parameters / 1e6:.1f} M parameters, "
         f"{encoder.device}, {encoder.dtype}, window {info.window}"
     )
-
-
-@dataclass
-class _EncoderRequest:
-    """The requested encoder. It is loaded only when needed, so that reading spaces from the store imports no torch."""
-
-    provenance: Provenance
-    source: Source | None
-    encoder: Encoder | None
-    device: str
-    trust_remote_code: bool
-
-    def info(self, store: Store, window: int | None) -> EncoderInfo:
-        """The layers, window and other facts about the encoder, which extraction needs.
-
-        They are read from the store. If they are missing, the model is loaded and they are saved in the store.
-        """
-        if self.encoder is not None:
-            return self.encoder.info
-        info = self.stored_info(store, window)
-        if info is None:
-            info = self.load(window).info
-            store.save_info(self._info_key(window), info)
-        return info
-
-    def stored_info(self, store: Store, window: int | None) -> EncoderInfo | None:
-        """The facts about the encoder in the store; None if they are missing."""
-        return store.load_info(self._info_key(window))
-
-    def _info_key(self, window: int | None) -> str:
-        return content_key({"facts": self.provenance.weights, "window": window})
-
-    def load(self, window: int | None) -> Encoder:
-        """The loaded encoder; its files are read at the first call."""
-        if self.encoder is None:
-            from closerlook.encoders.encoder import Encoder
-
-            assert self.source is not None  # noqa: S101 - for mypy: either an encoder or a source is given
-            self.encoder = Encoder.load(
-                self.source,
-                device=self.device,
-                dtype=self.provenance.dtype or "auto",
-                window=window,
-                trust_remote_code=self.trust_remote_code,
-            )
-        return self.encoder
-
-
-def _request_encoder(
-    encoder: str | Encoder, device: str, dtype: str, *, seed: int, allow_pickle: bool, trust_remote_code: bool
-) -> _EncoderRequest:
-    if not isinstance(encoder, str):
-        provenance = Provenance(
-            encoder=encoder.name,
-            weights=encoder.fingerprint,
-            checkpoint=encoder.checkpoint,
-            seed=encoder.seed,
-            dtype=encoder.dtype,
-        )
-        return _EncoderRequest(provenance, None, encoder, device, trust_remote_code)
-    source = resolve(encoder, seed=seed, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code)
-    provenance = Provenance(
-        encoder=source.name,
-        weights=source.fingerprint,
-        checkpoint=source.revision,
-        seed=source.random_seed,
-        dtype=dtype_for(source, dtype, device),
-    )
-    return _EncoderRequest(provenance, source, None, device, trust_remote_code)
-
-
-@overload
-def encoder_info(source: Source, store: Store, *, device: str = "auto") -> EncoderInfo: ...
-@overload
-def encoder_info(source: Source, store: Store, *, device: str = "auto", load: bool) -> EncoderInfo | None: ...
-def encoder_info(source: Source, store: Store, *, device: str = "auto", load: bool = True) -> EncoderInfo | None:
-    """The facts about an encoder that a plan needs, from the store or else from the model; writes nothing.
-
-    load: whether the model may be loaded; if not, the result is None if the store does not have the facts.
-    """
-    provenance = Provenance(encoder=source.name, weights=source.fingerprint, dtype=dtype_for(source, "auto", device))
-    request = _EncoderRequest(provenance, source, None, device, trust_remote_code=False)
-    return request.stored_info(store, None) or (request.load(None).info if load else None)
-
-
-def dtype_for(source: Source, dtype: str, device: str) -> str:
-    """The precision in which an encoder computes on a device, with 'auto' resolved."""
-    return choose_dtype(dtype, source.half_parameters, on_cpu=_on_cpu(source, device))
-
-
-def _on_cpu(source: Source, device: str) -> bool:
-    """Whether the encoder runs on a CPU, as `choose_dtype` needs it.
-
-    For an encoder that is not large, the answer makes no difference. It is then True, and no device is chosen, since
-    that would import torch.
-    """
-    if source.half_parameters < LARGE:
-        return True
-    from closerlook.encoders.loading import choose_device
-
-    return choose_device(device).type == "cpu"
 
 
 @cache
@@ -381,7 +304,7 @@ def _all_targets(
 
 
 def _target(provenance: Provenance, info: EncoderInfo, task: Task, split: Split, pool: str) -> Target:
-    resolved_pool = choose_pool(pool, task.unit, has_cls=info.has_cls)
+    resolved_pool = choose_pool(pool, task.unit, info)
     target_provenance = replace(
         provenance,
         task=task.name,

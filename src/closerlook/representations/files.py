@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,12 @@ from closerlook.representations.checked_json import CHECKSUM, UNWRITTEN
 from closerlook.representations.memory import check_memory
 from closerlook.representations.npz import AnyArray, Arrays, check_required, read_npz
 from closerlook.representations.space import Provenance, Space
+from closerlook.representations.tables import METADATA, Labelled, Names, is_table, read_labelled
 
 ALIGNMENT = 64
 """Vectors start at a multiple of this many bytes in the file, so that a memory map of them is aligned."""
 
+USUAL = Names()
 NAMES = ("X", "y", "labels", "provenance", "words")
 """The arrays of a space in a .npz file."""
 
@@ -47,8 +50,10 @@ def save_space(space: Space, path: Path) -> Path:
             stream.writelines((with_checksum(start, X, y), X.data, y.data))
     elif path.suffix == "":
         directprobe.save_folder(space, path)
+    elif path.suffix == ".parquet":
+        write_parquet(space, path)
     else:
-        raise InputError(f"{path} ends in {path.suffix}; expected .npz, .safetensors or a folder (no suffix)")
+        raise InputError(f"{path} ends in {path.suffix}; expected .npz, .safetensors, .parquet or a folder (no suffix)")
     return path
 
 
@@ -66,17 +71,48 @@ def _texts(array: AnyArray) -> list[str]:
     return texts
 
 
-def load_space(path: Path, split: str = "train", layer: int | None = None, *, max_memory: int | None = None) -> Space:
+def write_parquet(space: Space, path: Path) -> Path:
+    """Write the space as Parquet: the columns `vector`, `label` and, if known, `word`; written completely or not."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    values = pa.array(np.ascontiguousarray(space.X).reshape(-1))
+    columns = {
+        "vector": pa.FixedSizeListArray.from_arrays(values, space.d),
+        "label": pa.array(space.label_names.tolist()),
+    }
+    if space.words is not None:
+        columns["word"] = pa.array(space.words)
+    meta = {"labels": space.labels, "provenance": space.provenance.to_dict()}
+    with atomic_write(path) as stream:
+        parquet.write_table(pa.table(columns).replace_schema_metadata({METADATA: json.dumps(meta)}), stream)
+    return path
+
+
+def load_space(
+    path: Path,
+    split: str = "train",
+    layer: int | None = None,
+    names: Names = USUAL,
+    *,
+    max_memory: int | None = None,
+) -> Space:
     """The space in that file or folder; `split` and `layer` choose among the spaces of a folder.
 
-    max_memory: bytes that it may take, see `check_memory`.
+    names: what the vectors and labels are called in files of other programs. max_memory: bytes that it may take, see
+    `check_memory`.
     """
+    if is_table(path):
+        return space_from_table(path, read_labelled(path, names, split, max_memory))
     if path.is_dir():
         return directprobe.load_folder(path, split, layer, max_memory)
     if not path.exists():
-        raise InputError(f"{path} does not exist; expected a .npz or .safetensors file, or a DirectProbe folder")
+        raise InputError(
+            f"{path} does not exist; expected a .npz or .safetensors file, a table (.npy, .csv, .tsv, .parquet), or a "
+            "DirectProbe folder"
+        )
     if path.suffix == ".npz":
-        return space_from_arrays(path, read_npz(path, NAMES, max_memory))
+        return space_from_arrays(path, read_named(path, names, max_memory=max_memory))
     if path.suffix == ".safetensors":
         try:
             check_memory(path, path.stat().st_size, max_memory)
@@ -85,7 +121,26 @@ def load_space(path: Path, split: str = "train", layer: int | None = None, *, ma
             raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
     if path.suffix == ".txt" and "embeddings" in path.absolute().parts:
         return directprobe.load_vectors(path, max_memory)
-    raise InputError(f"{path} ends in {path.suffix or 'no suffix'}; expected .npz, .safetensors or a folder")
+    raise InputError(
+        f"{path} ends in {path.suffix or 'no suffix'}; expected .npz, .safetensors, .npy, .csv, .tsv, .parquet or a "
+        "folder"
+    )
+
+
+def space_from_table(path: Path, read: Labelled) -> Space:
+    """A space from the vectors in a table; if `Space.to_parquet` wrote it, with its labels and provenance."""
+    try:
+        space = Space.from_arrays(read.X, read.y, words=read.words)
+        if read.metadata is None:
+            return space
+        labels = tuple(map(str, read.metadata["labels"]))
+        codes = {label: code for code, label in enumerate(labels)}
+        y = np.array([codes[name] for name in space.label_names.tolist()], dtype=np.int32)
+        return Space(space.X, y, labels, Provenance.from_dict(read.metadata["provenance"]), space.words)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    except (KeyError, TypeError, AttributeError):
+        raise InputError(f"{path}: its metadata do not match its labels; write the file again") from None
 
 
 def header(n: int, d: int, labels: tuple[str, ...], provenance: Provenance, **extra: str) -> bytes:
@@ -180,6 +235,16 @@ def _load_safetensors(path: Path) -> Space:
     except (SafetensorError, KeyError, TypeError) as error:  # KeyError, TypeError: a type that numpy does not have
         raise InputError(f"{path} cannot be read: {error}; expected tensors X and y") from None
     return space_from_arrays(path, arrays)
+
+
+def read_named(path: Path, names: Names, more: Sequence[str] = (), *, max_memory: int | None = None) -> Arrays:
+    """The arrays of a .npz file under the names of `NAMES`, whatever the file calls the vectors and the labels."""
+    x, y = names.x or "X", names.y or "y"
+    if (x, y) == ("X", "y"):
+        return read_npz(path, (*NAMES, *more), max_memory)
+    arrays = read_npz(path, (x, y, "words"), max_memory, required=(x, y))
+    renamed = {"X": arrays[x], "y": arrays[y]}
+    return renamed | ({"words": arrays["words"]} if "words" in arrays else {})
 
 
 def space_from_arrays(path: Path, arrays: Arrays) -> Space:

@@ -13,19 +13,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import xxhash
 
-from closerlook.encoders.alignment import Alignment, Ints, Pool, Pooling
+from closerlook.encoders.alignment import Alignment, Ints, Pooling
 from closerlook.encoders.encoder import Encoder
 from closerlook.errors import DamagedFileError, WorkError
 from closerlook.representations.atomic import set_aside
 from closerlook.representations.checked_json import read_checked, write_checked
 from closerlook.representations.extract import Progress, Target
 from closerlook.representations.store import Store, content_key
-from closerlook.representations.targets import locate_examples
+from closerlook.representations.targets import is_normalized, locate_examples, normalize
 from closerlook.representations.writer import SpaceWriter
 from closerlook.tasks.task import VECTORS_PER_EXAMPLE
 from closerlook.texts import Text, joined
@@ -185,6 +184,10 @@ def _fill(
                 X[rows] = values if complete else X[rows] + values
             done += len(rows) // per_example
         yield done
+    for job, rows in zip(jobs, examples, strict=True):
+        if is_normalized(job.target.task.unit, job.target.pool):
+            for writer in job.writers.values():
+                writer.X[rows] = normalize(writer.X[rows])
 
 
 def _all_pooling(jobs: Sequence[Job], alignment: Alignment, start: int, stop: int) -> Pooling:
@@ -192,8 +195,8 @@ def _all_pooling(jobs: Sequence[Job], alignment: Alignment, start: int, stop: in
     parts, first = [], 0
     for job in jobs:
         rows, text = job.examples(start, stop)
-        target, pool = job.target, cast("Pool", job.target.pool)
-        part = locate_examples(target.task.unit, target.split, alignment, pool, examples=rows, text=text)
+        target = job.target
+        part = locate_examples(target.task.unit, target.split, alignment, target.pool, examples=rows, text=text)
         parts.append(replace(part, slot=part.slot + first))
         first += part.n
     window, column, slot, weight = (

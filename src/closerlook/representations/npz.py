@@ -26,8 +26,10 @@ SUFFIX = ".npy"
 """The ending of an array's name in the archive."""
 
 
-def read_npz(path: Path, names: Sequence[str], max_memory: int | None = None) -> Arrays:
-    """The arrays with these names that a .npz file has; X and y are required, pickled objects are refused.
+def read_npz(
+    path: Path, names: Sequence[str], max_memory: int | None = None, *, required: Sequence[str] = ("X", "y")
+) -> Arrays:
+    """The arrays with these names that a .npz file has; pickled objects are refused.
 
     max_memory: bytes that the arrays may take together, see `check_memory`.
     """
@@ -39,7 +41,7 @@ def read_npz(path: Path, names: Sequence[str], max_memory: int | None = None) ->
                 )
             with zipfile.ZipFile(stream) as archive, warnings.catch_warnings(action="ignore"):
                 members = {info.filename.removesuffix(SUFFIX): info for info in archive.infolist()}
-                check_required(path, members)
+                check_required(path, members, required)
                 wanted = {name: members[name] for name in names if name in members}
                 check_memory(path, sum(_bytes(path, archive, *member) for member in wanted.items()), max_memory)
                 return {name: _read(archive, info) for name, info in wanted.items()}
@@ -60,12 +62,15 @@ def read_npz(path: Path, names: Sequence[str], max_memory: int | None = None) ->
         raise InputError(f"{path} cannot be read ({reason}); expected .npz with numbers X and labels y") from None
 
 
-def check_required(path: Path, names: Collection[str]) -> None:
-    """Raise InputError unless X and y are among the names."""
-    missing = sorted({"X", "y"} - set(names))
+def check_required(path: Path, names: Collection[str], required: Sequence[str] = ("X", "y")) -> None:
+    """Raise InputError unless the required names are there."""
+    missing = sorted(set(required) - set(names))
     if missing:
         held = ", ".join(ascii(name)[1:-1] for name in list(names)[:20]) or "nothing"
-        raise InputError(f"{path} lacks {' and '.join(missing)}; it holds {held}")
+        raise InputError(
+            f"{path} lacks {' and '.join(missing)}; it holds {held}: name the arrays with --x-key and --y-key "
+            "(x_key=, y_key=)"
+        )
 
 
 def _bytes(path: Path, archive: zipfile.ZipFile, name: str, info: zipfile.ZipInfo) -> int:

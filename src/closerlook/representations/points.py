@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from closerlook.errors import InputError
 from closerlook.geometry.frame import Floats, as_points
 from closerlook.representations import directprobe, files
-from closerlook.representations.npz import Arrays, read_npz
+from closerlook.representations.npz import Arrays
 from closerlook.representations.space import Provenance, Space, as_label_names, as_words
+from closerlook.representations.tables import Names, has_split, is_table, read_labelled
 
 TEST_NAMES = ("X_test", "y_test")
 TEST_WORDS = "words_test"
@@ -24,7 +25,8 @@ class Points:
     """Points with the name of each point's label; names, unlike numbers, mean the same in every file.
 
     X: (n, d) float64, finite. y: (n,) label names. title: for display. provenance: None if unknown. test: the points of
-    the test split, if the file or folder has them. words: (n,) the text of each point, None if unknown.
+    the test split, if the file or folder has them. words: (n,) the text of each point, None if unknown. description:
+    which columns of a table were read; None for other files.
     """
 
     X: Floats
@@ -33,6 +35,7 @@ class Points:
     provenance: Provenance | None = None
     test: Points | None = None
     words: tuple[str, ...] | None = None
+    description: str | None = None
 
     @property
     def labels(self) -> list[str]:
@@ -40,19 +43,24 @@ class Points:
         return [str(name) for name in np.unique(self.y)]
 
 
-def load_points(path: Path, split: str = "train", *, max_memory: int | None = None) -> Points:
-    """The points in a .npz file of plain arrays, or in a saved space.
+def load_points(
+    path: Path, split: str = "train", names: Names = files.USUAL, *, max_memory: int | None = None
+) -> Points:
+    """The points in a .npz file of plain arrays, in a table of vectors, or in a saved space.
 
     Plain arrays: `X` and `y`, optionally `X_test` and `y_test`, and the text of each row in `words` and `words_test`.
-    They keep their precision.
+    They keep their precision, and so do tables (.npy, .csv, .tsv, .parquet, Hugging Face datasets). names: what the
+    vectors and labels are called there.
 
     A saved space is a .npz or .safetensors file, a DirectProbe folder (of which `split` is loaded), or a file of
     vectors in such a folder. The test split of a folder becomes `Points.test`.
 
     max_memory: bytes that the content of the file may take, see `check_memory`.
     """
+    if is_table(path):
+        return _load_table(path, split, names, max_memory)
     if path.suffix == ".npz" and path.is_file():
-        arrays = read_npz(path, (*files.NAMES, *TEST_NAMES, TEST_WORDS), max_memory)
+        arrays = files.read_named(path, names, (*TEST_NAMES, TEST_WORDS), max_memory=max_memory)
         if not {"labels", "provenance"} <= set(arrays):
             return _from_arrays(path, arrays)
         return _from_space(path, files.space_from_arrays(path, arrays))
@@ -61,6 +69,17 @@ def load_points(path: Path, split: str = "train", *, max_memory: int | None = No
     if test is None:
         return points
     return replace(points, test=_from_space(test, directprobe.load_vectors(test, max_memory)))
+
+
+def _load_table(path: Path, split: str, names: Names, max_memory: int | None) -> Points:
+    read = read_labelled(path, names, split, max_memory)
+    if read.metadata is not None:
+        return _from_space(path, files.space_from_table(path, read))
+    arrays = {"X": read.X, "y": read.y} | ({} if read.words is None else {"words": read.words})
+    points = replace(_checked(path, arrays, ("X", "y", "words"), path.name), description=read.description)
+    if split != "train" or not has_split(path, "test"):
+        return points
+    return replace(points, test=_load_table(path, "test", names, max_memory))
 
 
 def check_same_columns(points: Points, others: Points) -> None:

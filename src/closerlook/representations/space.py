@@ -20,7 +20,8 @@ class Provenance:
     weights: fingerprint of the encoder's files or parameters. checkpoint: revision on the hub, or training step.
     layer: 0 is the embedding output. task_hash: the task's content hash. pool: how subwords became one vector.
     seed: the seed of randomly initialised weights. window: how many tokens the model read at a time. dtype: the
-    precision of the computation. versions: the versions of the libraries that computed the vectors.
+    precision of the computation. template: the text around every text. versions: the versions of the libraries that
+    computed the vectors.
     """
 
     encoder: str | None = None
@@ -34,6 +35,7 @@ class Provenance:
     seed: int | None = None
     window: int | None = None
     dtype: str | None = None
+    template: str | None = None
     versions: dict[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, object]:
@@ -126,22 +128,45 @@ class Space:
         return cls(vectors, codes.astype(np.int32), tuple(map(str, labels)), Provenance(**provenance), texts)
 
     def save(self, path: str | Path) -> Path:
-        """Write the space to a `.npz` or `.safetensors` file, or to a text folder of the released DirectProbe code."""
+        """Write the space to a .npz, .safetensors or .parquet file, or to a text folder of the DirectProbe code."""
         from closerlook.representations import files
 
         return files.save_space(self, Path(path))
 
-    @classmethod
-    def load(
-        cls, path: str | Path, *, split: str = "train", layer: int | None = None, max_memory: int | None = None
-    ) -> Space:
-        """The space in a file or DirectProbe folder; `split` and `layer` choose among the spaces of a folder.
+    def to_parquet(self, path: str | Path) -> Path:
+        """Write the space as Parquet, with the columns `vector` (a list), `label` and, if known, `word`.
 
-        max_memory: bytes that it may take; by default 2 GB, or twice the size of the file if that is more.
+        pandas and embedding-atlas (`--vector vector`) read it, and `Space.load` gives the same space back.
         """
         from closerlook.representations import files
 
-        return files.load_space(Path(path), split, layer, max_memory=max_memory)
+        return files.write_parquet(self, Path(path))
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        *,
+        split: str = "train",
+        layer: int | None = None,
+        x_key: str | None = None,
+        y_key: str | None = None,
+        labels: str | Path | None = None,
+        max_memory: int | None = None,
+    ) -> Space:
+        """The space in a file or folder: a saved space, or vectors from another program.
+
+        Vectors come from .npz, .npy (with `labels`, a file with one label for each row), .csv, .tsv, .parquet, a folder
+        of a Hugging Face dataset, or 'hf:NAME'. split, layer: choose among the spaces of a folder or dataset.
+        x_key: the name of the array (.npz) or the columns of the vectors, such as 'embedding' or 'd*'; by default X,
+        the only column of lists, or all columns of numbers. y_key: the array or the column of the labels.
+        max_memory: bytes that it may take; by default 2 GB, or twice the size of the file if that is more.
+        """
+        from closerlook.representations import files
+        from closerlook.representations.tables import Names
+
+        names = Names(x_key, y_key, None if labels is None else Path(labels))
+        return files.load_space(Path(path), split, layer, names, max_memory=max_memory)
 
 
 def _vectors(X: ArrayLike) -> NDArray[np.float32]:

@@ -157,8 +157,24 @@ def task_hashes(study: ResolvedPlan, tasks: Iterable[str]) -> dict[str, str]:
 
 
 def dtype_of(plan: Plan) -> str:
-    """The precision of pretrained encoders: that of their fine-tuning, if there is one."""
-    return "auto" if plan.tuning is None else "float32"
+    """The precision of pretrained encoders: that of the plan; 'auto' is that of their fine-tuning, if there is one."""
+    return plan.dtype if plan.tuning is None else tuning_dtype(plan)
+
+
+def tuning_dtype(plan: Plan) -> str:
+    """The precision of the weights of encoders that are fine-tuned."""
+    return "float32" if plan.dtype == "auto" else plan.dtype
+
+
+def input_content(plan: Plan, info: EncoderInfo) -> dict[str, Any]:
+    """What a cell's key says about the texts and the pooling beyond the plan's `pool`; empty by default.
+
+    The pooling that an encoder's files state is part of the key only if the plan leaves the choice to the encoder.
+    """
+    content: dict[str, Any] = {} if plan.template is None else {"template": plan.template}
+    if plan.pool == "auto" and info.sentence_pool is not None:
+        content["sentence_pool"] = info.sentence_pool
+    return content
 
 
 def layers_of(plan: Plan, source: Source, info: EncoderInfo, *, ends: bool) -> list[int]:
@@ -195,7 +211,7 @@ def task_name(study: ResolvedPlan, task: str) -> str:
 
 def resolved_dtype(study: ResolvedPlan, source: Source) -> str:
     """The precision in which the spaces of a pretrained encoder are computed."""
-    from closerlook.representations.extract import dtype_for
+    from closerlook.representations.requested import dtype_for
 
     return dtype_for(source, dtype_of(study.plan), study.plan.device)
 

@@ -36,7 +36,7 @@ from closerlook.study.kinds.tune import tune_cell
 from closerlook.study.layers import last_layer
 from closerlook.study.runs import UNKNOWN, Run
 from closerlook.tuning.existing import Checkpoint
-from closerlook.tuning.tuned import DTYPE, Snapshot, TuningResult
+from closerlook.tuning.tuned import Snapshot, TuningResult
 
 NEED_GEOMETRY = {"clusters", "distances", "similarity", "centroids"}
 """Entries of `measures` in a plan that need spaces to be clustered."""
@@ -137,8 +137,10 @@ class _EncoderState:
     def space(self, task: str, split: str, layer: int) -> str:
         """The key of one of its spaces in the store."""
         _, info = self.study.source_and_info(self.encoder)
-        pool = self.study.plan.pool
-        return space_key(self.fingerprint, self.dtype, info, self.study.tasks[task], split, pool=pool, layer=layer)
+        plan, opened = self.study.plan, self.study.tasks[task]
+        return space_key(
+            self.fingerprint, self.dtype, info, opened, split, pool=plan.pool, layer=layer, template=plan.template
+        )
 
     def is_not_cross_task(self, task: str) -> bool:
         """Whether the encoder is pretrained or was fine-tuned on this task, not on one that is known to differ."""
@@ -318,9 +320,9 @@ def add_run(study: ResolvedPlan, graph: Graph, key: str, run: Run, tuned: Tuning
     key: the key of the cell that fine-tunes.
     """
     first, final, tuned_on = tuned.snapshots[0], tuned.snapshots[-1], task_name(study, run.tuned_on)
-    method = study.variants[run.encoder].method.name
+    dtype, method = tuned.settings.dtype, study.variants[run.encoder].method.name
     start = _EncoderState(
-        study, graph, run.encoder, first.fingerprint, DTYPE, key, tuned_on, run.seed, first, False, method
+        study, graph, run.encoder, first.fingerprint, dtype, key, tuned_on, run.seed, first, False, method
     )
     snapshots = [
         replace(start, fingerprint=snapshot.fingerprint, snapshot=snapshot, is_final=snapshot is final)

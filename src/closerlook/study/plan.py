@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
+from closerlook.encoders.source import DTYPES
+from closerlook.encoders.template import parse_template
 from closerlook.errors import InputError
 from closerlook.study.entries import Layers, PlanPart, as_list, as_value_error
 from closerlook.study.kinds import REQUESTS
@@ -37,6 +39,17 @@ def _check_measure(value: str) -> str:
     if value not in REQUESTS:
         expected = f"{', '.join(map(repr, REQUESTS[:-1]))} or {REQUESTS[-1]!r}"
         raise ValueError(f"expected {expected} (got {value!r})")
+    return value
+
+
+def _check_template(value: str | None) -> str | None:
+    as_value_error(parse_template, value)
+    return value
+
+
+def _check_dtype(value: str) -> str:
+    if value not in ("auto", *DTYPES):
+        raise ValueError(f"expected auto, {', '.join(DTYPES)} (got {value!r})")
     return value
 
 
@@ -79,7 +92,9 @@ class Plan(PlanPart):
 
     encoders: paths or ids, or {name: ..., path: ...}; encoder_names: for these, the name of each path. runs: trainings
     that were done elsewhere, measured like fine-tunings of the study. test_share: the share of the examples in train
-    that becomes the test split of a task that has none.
+    that becomes the test split of a task that has none. template: a text around every text, with {text} at its place.
+    dtype: the precision of the encoders. device_map: "auto" spreads pretrained encoders over all devices, memory and
+    disk.
     tuning: how encoders are fine-tuned; None: they are not. snapshots: the steps at which fine-tuned encoders are
     measured. layers: the layers measured before and after fine-tuning. snapshot_layers: the layers measured at the
     snapshots in between. cross: pairs of tasks, the first to fine-tune on and the second to measure; "all": every pair.
@@ -101,6 +116,7 @@ class Plan(PlanPart):
     snapshot_layers: Layers = "last"
     splits: Names = Field(["train", "test"])
     pool: str = "auto"
+    template: Annotated[str | None, AfterValidator(_check_template)] = None
     measures: Annotated[list[MeasureName], BeforeValidator(as_list)] = Field(list(REQUESTS))
     classifier: Classifier = Classifier()
     geometry: Geometry = Geometry()
@@ -111,6 +127,8 @@ class Plan(PlanPart):
     cross: Literal["all"] | list[Cross] = Field([])
     compare: Compare = Compare()
     device: str = Field("auto", pattern=f"^({DEVICE})$")
+    device_map: Literal["auto"] | None = None
+    dtype: Annotated[str, AfterValidator(_check_dtype)] = "auto"
     threads: int = Field(1, ge=1)
     save_weights: bool = False
 
@@ -261,6 +279,8 @@ def _rest(values: dict[str, Any], wrong: set[Any]) -> Plan | None:
         "snapshot_layers",
         "splits",
         "pool",
+        "template",
+        "dtype",
         "device",
     )
     valid = {name: values[name] for name in checked if name in values and name not in wrong}

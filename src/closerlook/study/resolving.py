@@ -11,12 +11,14 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from closerlook.encoders.pooling import choose_pool
 from closerlook.encoders.source import EncoderInfo, Source, resolve
 from closerlook.encoders.stated import stated_info
 from closerlook.errors import InputError
-from closerlook.representations.extract import choose_layers, choose_pool, encoder_info
+from closerlook.representations.extract import choose_layers
+from closerlook.representations.requested import encoder_info
 from closerlook.representations.store import Store
-from closerlook.study.cells import ResolvedPlan, Variant, layers_of
+from closerlook.study.cells import ResolvedPlan, Variant, layers_of, tuning_dtype
 from closerlook.study.entries import LayeredPart
 from closerlook.study.methods import Method, read_method, variant_name
 from closerlook.study.plan import Plan, PlanError, make_plan, read_plan
@@ -67,7 +69,7 @@ def resolve_plan(plan: Plan, store: str | Path, source: str = "the plan", known:
     runs = existing_runs(plan, opened_store, problems)
     for run, task in product(runs.values(), tasks.values()):
         problems.catch(partial(_check_layers, plan, run.base.source, run.info))
-        problems.catch(partial(choose_pool, plan.pool, task.unit, has_cls=run.info.has_cls))
+        problems.catch(partial(choose_pool, plan.pool, task.unit, run.info))
     problems.stop(source)
     names = {name: name for name in encoders} | {name: run.base.name for name, run in runs.items()}
     variants = _variants(plan, encoders)
@@ -173,7 +175,7 @@ def _check(
         if len(problems.lines) == known:
             usable.append(encoder)
             for task in tasks.values():
-                problems.catch(partial(choose_pool, plan.pool, task.unit, has_cls=info.has_cls))
+                problems.catch(partial(choose_pool, plan.pool, task.unit, info))
     all_settings: dict[tuple[str, str], TuningSettings] = {}
     for encoder, variant in _variants(plan, usable).items():
         for name, task in tasks.items():
@@ -197,6 +199,8 @@ def _settings(
         seed=plan.seeds[0],
         snapshots=plan.snapshots,
         pool=plan.pool,
+        template=plan.template,
+        dtype=tuning_dtype(plan),
         probe=probes,
         splits=plan.splits,
         layers=layers_of(plan, source, info, ends=True),

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from closerlook.errors import InputError
-from closerlook.representations.extract import encoder_info
+from closerlook.representations.requested import encoder_info
 from closerlook.representations.store import Store
 from closerlook.study.cells import ResolvedRun
 from closerlook.study.plan import ExistingRun, Plan

@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from closerlook.encoders.pooling import choose_pool
 from closerlook.encoders.source import EncoderInfo, Source
 from closerlook.errors import DamagedFileError, InputError
 from closerlook.representations.atomic import atomic_write, set_aside
@@ -154,7 +155,13 @@ def make_manifest(study: ResolvedPlan, state: StudyState, cells: list[Record], s
         "version": __version__,
         "plan": study.plan.to_dict(),
         "encoders": {
-            name: {"name": source.name, "weights": source.fingerprint, "revision": source.revision, **vars(info)}
+            name: {
+                "name": source.name,
+                "weights": source.fingerprint,
+                "revision": source.revision,
+                **vars(info),
+                "pooling": {task.unit: choose_pool(study.plan.pool, task.unit, info) for task in study.tasks.values()},
+            }
             for name, (source, info) in _all_encoders(study).items()
         },
         "runs": {name: _run_facts(run) for name, run in study.runs.items()},

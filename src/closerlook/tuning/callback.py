@@ -14,10 +14,11 @@ import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
 from closerlook.encoders.encoder import Encoder
+from closerlook.encoders.pooling import choose_pool
 from closerlook.errors import InputError, WorkError
 from closerlook.geometry import LabelDistances
 from closerlook.geometry.frame import text_array
-from closerlook.representations.extract import choose_layers, choose_pool, load_tasks
+from closerlook.representations.extract import choose_layers, load_tasks
 from closerlook.tasks.task import Split
 from closerlook.tuning.contexts import preserved_random_state
 from closerlook.tuning.examples import Examples
@@ -113,7 +114,7 @@ class GeometryCallback(TrainerCallback):  # type: ignore[misc]  # transformers i
             self.encoder = Encoder.wrap(model, tokenizer, name=type(model).__name__, window=self.window)
             info = self.encoder.info
             self.chosen_layers = choose_layers(self.layers, info.layers, self.encoder.name)
-            pool = choose_pool(self.pool, self.task.unit, has_cls=info.has_cls)
+            pool = choose_pool(self.pool, self.task.unit, info)
             self.examples = Examples(self.encoder, self.task.unit, self.split, pool)
         self._start = {}
         self._measure(state, control)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypedDict, cast
+from typing import TypedDict
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from closerlook.encoders.alignment import Ints, Pool, Pooling
+from closerlook.encoders.alignment import Ints, Pooling
 from closerlook.encoders.encoder import Encoder
-from closerlook.representations.targets import locate_examples
+from closerlook.representations.targets import is_normalized, locate_examples, normalize
 from closerlook.tasks.task import VECTORS_PER_EXAMPLE, Split, Unit
 
 
@@ -20,11 +20,13 @@ from closerlook.tasks.task import VECTORS_PER_EXAMPLE, Split, Unit
 class Batch:
     """Tokenized texts, and which subword vectors make up the vectors of their examples.
 
-    windows: the token ids of each model input. slots: how the subword vectors are combined.
+    windows: the token ids of each model input. slots: how the subword vectors are combined. normalized: the combined
+    vectors are scaled to length 1.
     """
 
     windows: list[list[int]]
     slots: Pooling
+    normalized: bool = False
 
 
 class Inputs(TypedDict):
@@ -49,7 +51,8 @@ class Examples:
         self.y = split.y[self.rows]
         text = np.searchsorted(used, split.sentence[self.rows])
         self.aligned = encoder.align([split.texts[i] for i in used])
-        self.slots = locate_examples(unit, split, self.aligned, cast("Pool", pool), examples=self.rows, text=text)
+        self.slots = locate_examples(unit, split, self.aligned, pool, examples=self.rows, text=text)
+        self.normalized = is_normalized(unit, pool)
         self.vectors_each = VECTORS_PER_EXAMPLE[unit]
         boundaries = np.arange(len(used) + 1)
         self._first_window = np.searchsorted(self.aligned.window_text, boundaries)
@@ -80,7 +83,7 @@ class Examples:
             slots += int(end - start) * self.vectors_each
         window, column, slot, weight = (np.concatenate(part) for part in zip(*parts, strict=True))
         return {
-            "batch": Batch(windows, Pooling(slots, window, column, slot, weight)),
+            "batch": Batch(windows, Pooling(slots, window, column, slot, weight), self.normalized),
             "labels": torch.from_numpy(np.concatenate(labels).astype(np.int64)),
         }
 
@@ -90,4 +93,5 @@ class Examples:
         for slots, parts in encoder.pooled(self.aligned, self.slots, layers):
             for layer_vectors, part in zip(vectors, parts, strict=True):
                 layer_vectors[slots] += part
+        vectors = [normalize(layer_vectors) for layer_vectors in vectors] if self.normalized else vectors
         return [layer_vectors.reshape(len(self.y), -1) for layer_vectors in vectors]

@@ -19,7 +19,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from closerlook.encoders.source import Source, read_json, resolve
+from closerlook.encoders.configuration import read_json
+from closerlook.encoders.source import Source, resolve
 from closerlook.errors import InputError
 from closerlook.tuning.tuned import FILE as TUNED_FILE
 from closerlook.tuning.tuned import TuningResult

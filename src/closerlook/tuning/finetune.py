@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from closerlook.encoders.source import EMBEDDED, Source, read_json, resolve
+from closerlook.encoders.configuration import read_json
+from closerlook.encoders.pooling import choose_pool
+from closerlook.encoders.source import EMBEDDED, Source, resolve
 from closerlook.errors import DamagedFileError, InputError, WorkError
 from closerlook.representations.atomic import set_aside
 from closerlook.representations.extract import (
     Progress,
-    choose_pool,
     choose_splits,
     describe_encoder,
     library_versions,
@@ -30,7 +31,7 @@ from closerlook.representations.store import Store, content_key
 from closerlook.tasks.task import Task
 from closerlook.tuning.settings import TaskSource, TuningSettings
 from closerlook.tuning.steps import choose_texts, planned_steps
-from closerlook.tuning.tuned import DTYPE, FILE, TuningResult, snapshot_spaces
+from closerlook.tuning.tuned import FILE, TuningResult, snapshot_spaces
 
 if TYPE_CHECKING:
     from closerlook.encoders.encoder import Encoder
@@ -132,8 +133,9 @@ class _Request:
         return Encoder.load(
             self.source,
             device=str(choose_device(self.device)),
-            dtype=DTYPE,
+            dtype=self.settings.dtype,
             window=self.settings.window,
+            template=self.settings.template,
             trust_remote_code=self.trust_remote_code,
         )
 
@@ -188,7 +190,7 @@ def _train(request: _Request, progress: Progress | None) -> TuningResult:
         encoder = request.load_encoder()
         settings = request.settings.resolve(encoder.info, request.source.name)
         for measured in (task, *request.measured_tasks):
-            choose_pool(settings.pool, measured.unit, has_cls=encoder.info.has_cls)
+            choose_pool(settings.pool, measured.unit, encoder.info)
         arguments = training_arguments(settings, encoder.device, scratch)
         steps = planned_steps(settings, task, arguments.world_size)
         _log_settings(encoder, task, settings, steps)

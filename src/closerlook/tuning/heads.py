@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from closerlook.encoders.source import Source, read_json
+from closerlook.encoders.configuration import read_json
+from closerlook.encoders.source import Source
 from closerlook.tasks.task import Split, Task, Unit
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, normalize
 
 from closerlook.encoders.alignment import pool
 from closerlook.encoders.encoder import Encoder
@@ -33,7 +33,8 @@ class Labeller(torch.nn.Module):
     def vectors(self, batch: Batch) -> torch.Tensor:
         """The vectors (n, d) of the examples of a batch, differentiable."""
         last = self.encoder.hidden_states(batch.windows)[-1]
-        return pool([last], batch.slots)[0].reshape(-1, self.head.in_features)
+        vectors = pool([last], batch.slots)[0]
+        return (normalize(vectors) if batch.normalized else vectors).reshape(-1, self.head.in_features)
 
     def forward(
         self, batch: Batch, labels: torch.Tensor, num_items_in_batch: torch.Tensor | int | None = None

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from closerlook.encoders.source import EncoderInfo
+from closerlook.encoders.template import parse_template
 from closerlook.errors import InputError
 from closerlook.representations.extract import choose_layers
 from closerlook.tasks.task import Task
@@ -20,6 +21,8 @@ from closerlook.tuning.trainable import ALL, BIASES, EXPECTED, HEAD, is_trainabl
 
 BATCH_SIZE = 32
 LORA_RANK = 8
+ADDED: dict[str, object] = {"template": None, "dtype": "float32"}
+"""Settings that older results lack, with their defaults."""
 
 Layers = str | int | Iterable[int]
 """`all`, `last`, a layer number, several numbers, or a string such as `0,2-4`; layer 0 is the embedding output."""
@@ -88,7 +91,8 @@ class TuningSettings:
     trained: 'all', 'head' (none), 'biases', or 'last k' (layers).
     deterministic: produce the same weights every time on a GPU as well, at some cost in speed.
     trainer_arguments: further TrainingArguments of transformers, such as {"bf16": True}.
-    pool: how subword vectors become one vector, see `extract`. window: tokens read at a time, see `extract`.
+    pool: how subword vectors become one vector; window: tokens read at a time; template: a text around every text; see
+    `extract`. dtype: the precision of the encoder's weights: float32, or bfloat16 with lora.
     snapshots: 'log' (steps 0, 1, 2, 4 …), 'epoch', 'every: k', a number of snapshots, or a list of steps; the first
     and the last step are always included.
     probe: the tasks whose vectors are stored at each snapshot; None means the task of the fine-tuning. After loading:
@@ -114,6 +118,8 @@ class TuningSettings:
     layers: Layers = "all"
     snapshot_layers: Layers | None = None
     window: int | None = None
+    template: str | None = None
+    dtype: str = "float32"
     save_weights: bool = False
     early_stopping: int | None = None
     lora: bool | int | None = None
@@ -126,6 +132,9 @@ class TuningSettings:
             check_setting(setting.name, getattr(self, setting.name))
         if self.lora and self.trained != ALL:
             raise InputError(f"lora and trained={self.trained!r} given; expected one of them")
+        if self.dtype != "float32" and not self.lora:
+            raise InputError(f"dtype {self.dtype} requested without lora; expected lora as well: AdamW needs float32")
+        parse_template(self.template)
         plain = {
             "epochs": None if self.epochs is None else float(self.epochs),
             "learning_rate": None if self.learning_rate is None else float(self.learning_rate),
@@ -191,20 +200,21 @@ class TuningSettings:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> TuningSettings:
-        """The settings that `to_dict` returned; older files call `snapshot_layers` `between`."""
-        current = {"snapshot_layers": values["between"], **values} if "between" in values else values
-        return cls(**{name: current[name] for name in (setting.name for setting in fields(cls)) if name in current})
+        """The settings that `to_dict` returned; older files call `snapshot_layers` `between`, and lack `ADDED`."""
+        current = {**ADDED, **values}
+        current |= {"snapshot_layers": values["between"]} if "between" in values else {}
+        return cls(**{setting.name: current[setting.name] for setting in fields(cls)})
 
     def key_content(self) -> dict[str, object]:
         """What resolved settings contribute to the key of a study's tune cell.
 
         Probed tasks enter by content, not by name. `snapshot_layers` enters as `between`, its former name: results of
-        studies that were run under that name stay valid.
+        studies that were run under that name stay valid. So do results from before `ADDED`.
         """
         values = self.to_dict()
         values["between"] = values.pop("snapshot_layers")
-        if self.trained == ALL:
-            del values["trained"]  # results from before this setting stay valid
+        for name in [name for name, default in ADDED.items() if values[name] == default]:
+            del values[name]
         if not isinstance(self.probe, Mapping):
             raise ValueError("probe holds no content hashes; the tasks must be loaded before a key is computed")
         return values | {"probe": sorted(self.probe.values())}
@@ -258,6 +268,7 @@ _RULES: dict[str, tuple[str, Callable[[object], bool]]] = {
     "early_stopping": ("a whole number, 1 or more", _is_count),
     "warmup": ("a share of the steps, from 0 to below 1", lambda value: _is_number(value, 0, 1)),
     "weight_decay": ("a number, 0 or more", lambda value: _is_number(value, 0)),
+    "dtype": ("float32, or bfloat16 with lora", lambda value: value in ("float32", "bfloat16")),
     "lora": ("True or a rank, 1 or more", lambda value: isinstance(value, bool) or _is_count(value)),
     "trained": (EXPECTED, is_trainable_part),
 }

@@ -15,11 +15,11 @@ from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArgu
 
 from closerlook.encoders.alignment import Alignment
 from closerlook.encoders.encoder import Encoder
+from closerlook.encoders.pooling import choose_pool
 from closerlook.errors import InputError, WorkError
 from closerlook.representations.extract import (
     Progress,
     choose_layers,
-    choose_pool,
     choose_splits,
     extract,
     fetch_spaces,
@@ -36,7 +36,7 @@ from closerlook.tuning.resuming import SavedState, StateFolder, StateSaver
 from closerlook.tuning.settings import TuningSettings
 from closerlook.tuning.steps import choose_texts, count_steps
 from closerlook.tuning.trainable import freeze
-from closerlook.tuning.tuned import DTYPE, Snapshot, checkpoint_name
+from closerlook.tuning.tuned import Snapshot, checkpoint_name
 from closerlook.tuning.weights import save_weights
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def train(
     Changes the weights of the encoder's model in place.
     """
     settings, task = training.settings, training.task
-    pool = choose_pool(settings.pool, task.unit, has_cls=encoder.info.has_cls)
+    pool = choose_pool(settings.pool, task.unit, encoder.info)
     texts = choose_texts(task, settings)
     saved = _usable_state(encoder, training)
     earlier = 0.0 if saved is None else saved.seconds
@@ -123,7 +123,9 @@ def _is_stored(snapshot: Snapshot, encoder: Encoder, training: Training) -> bool
     if snapshot.weights is not None and not (training.out is not None and (training.out / snapshot.weights).is_dir()):
         return False
     settings = training.settings
-    provenance = Provenance(encoder=encoder.name, weights=snapshot.fingerprint, dtype=DTYPE)
+    provenance = Provenance(
+        encoder=encoder.name, weights=snapshot.fingerprint, dtype=settings.dtype, template=settings.template
+    )
     layers = settings.layers if snapshot.step == 0 else settings.snapshot_layers
     try:
         fetch_spaces(
@@ -324,7 +326,8 @@ class _SnapshotTaker(TrainerCallback):  # type: ignore[misc]  # transformers is 
             return None
         encoder = self.labeller.encoder
         model = encoder.model if self.adapters is None else merge_adapters(self.adapters)
-        save_weights(model, encoder.tokenizer, self.labeller.head, self.training.out / f"step-{step}")
+        folder = self.training.out / f"step-{step}"
+        save_weights(model, encoder.tokenizer, self.labeller.head, folder, encoder.info.sentence_pool)
         return f"step-{step}"
 
 

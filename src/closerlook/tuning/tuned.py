@@ -20,8 +20,6 @@ from closerlook.tasks.task import Task
 from closerlook.tuning.settings import Layers, TaskSource, TuningSettings
 
 FILE = "tuned.json"
-DTYPE = "float32"
-"""The precision of the weights and of the vectors; mixed precision, if requested, applies to training steps only."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +139,8 @@ def snapshot_spaces(
         encoder=run.encoder,
         weights=snapshot.fingerprint,
         checkpoint=checkpoint_name(run.task, run.seed, snapshot.step),
-        dtype=DTYPE,
+        dtype=run.settings.dtype,
+        template=run.settings.template,
     )
     return fetch_spaces(
         provenance,

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from closerlook.encoders.pooling import write_stated_pool
 from closerlook.errors import WorkError
 from closerlook.representations.atomic import PART, make_folder, move_into_place
 
@@ -22,9 +23,16 @@ ATTEMPTS = 20
 
 
 def save_weights(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, head: torch.nn.Module, folder: Path
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    head: torch.nn.Module,
+    folder: Path,
+    sentence_pool: str | None = None,
 ) -> None:
-    """Write model, tokenizer and linear head into the folder; replaces what an earlier run wrote there."""
+    """Write model, tokenizer and linear head into the folder; replaces what an earlier run wrote there.
+
+    sentence_pool: the pooling that the encoder's files state, which the folder then states too.
+    """
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 
@@ -34,6 +42,7 @@ def save_weights(
         model.save_pretrained(part)
         tokenizer.save_pretrained(part)
         save_file({key: value.detach().cpu() for key, value in head.state_dict().items()}, part / "head.safetensors")
+        write_stated_pool(part, sentence_pool)
         _replace(part, folder)
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or error

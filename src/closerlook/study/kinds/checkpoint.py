@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from closerlook.encoders.pooling import choose_pool
 from closerlook.study.cells import (
     Cell,
     ResolvedPlan,
@@ -49,7 +50,8 @@ def checkpoint_cell(study: ResolvedPlan, run: str, checkpoint: Checkpoint, *, is
         "tasks": [task.content_hash for task in study.tasks.values()],
         "splits": plan.splits,
         "layers": layers_of(plan, base.source, info, ends=is_end),
-        "pool": plan.pool,
+        "pool": {task.unit: choose_pool(plan.pool, task.unit, info) for task in study.tasks.values()},
+        "template": plan.template,
         "logged": checkpoint.logged,
     }
     resources = common_resources(study) | {
@@ -72,15 +74,16 @@ def run(cell: Cell, out: Path, threads: int) -> CellResult:
     resources, content = cell.resources, cell.content
     source = resolve(resources["checkpoint"], tokenizer=resolve(resources["base"]).folder)
     tasks = load_tasks(cell, resources["tasks"])
-    encoder = Encoder.load(source, device=resources["device"], dtype=content["dtype"])
-    extract(
-        encoder,
-        tasks,
-        splits=content["splits"],
-        layers=content["layers"],
-        pool=content["pool"],
-        store=resources["store"],
-    )
+    encoder = Encoder.load(source, device=resources["device"], dtype=content["dtype"], template=content["template"])
+    for unit, pool in content["pool"].items():
+        extract(
+            encoder,
+            [task for task in tasks if task.unit == unit],
+            splits=content["splits"],
+            layers=content["layers"],
+            pool=pool,
+            store=resources["store"],
+        )
     rows = [row(f"logged_{name}", value, split="train") for name, value in content["logged"].items()]
     for name, task in zip(resources["names"], tasks, strict=True):
         if has_head(source, task):

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from closerlook.study.cells import Cell, ResolvedPlan, common_resources, layers_of, resolved_dtype, task_hashes
+from closerlook.study.cells import (
+    Cell,
+    ResolvedPlan,
+    common_resources,
+    input_content,
+    layers_of,
+    resolved_dtype,
+    task_hashes,
+)
 from closerlook.study.inputs import encoder_path, load_tasks
 from closerlook.study.kinds.kind import FIRST, CellResult, Kind
 from closerlook.study.sizes import BASE_BYTES, FLOPS, Estimate, layer_parameters, token_count, vector_bytes
@@ -22,8 +30,9 @@ def extract_cell(study: ResolvedPlan, encoder: str) -> Cell:
         "splits": plan.splits if is_in_plan else ["train"],
         "layers": layers_of(plan, source, info, ends=True) if is_in_plan else [info.layers],
         "pool": plan.pool,
-    }
+    } | input_content(plan, info)
     resources = common_resources(study) | {"encoder": encoder, "tasks": task_hashes(study, study.tasks)}
+    resources |= {"device_map": plan.device_map}
     return KIND.cell(content, resources, (), source.name)
 
 
@@ -41,6 +50,8 @@ def run(cell: Cell, out: Path, threads: int) -> CellResult:
         store=resources["store"],
         device=resources["device"],
         dtype=content["dtype"],
+        device_map=resources["device_map"],
+        template=content.get("template"),
     )
     return [], {}
 

@@ -9,7 +9,16 @@ from typing import Annotated, Any, get_type_hints
 
 from pydantic import BeforeValidator, Field, ValidationInfo, create_model, field_validator
 
-from closerlook.study.cells import Cell, ResolvedPlan, common_resources, encoder_name, layers_of, task_hashes, task_name
+from closerlook.study.cells import (
+    Cell,
+    ResolvedPlan,
+    common_resources,
+    encoder_name,
+    input_content,
+    layers_of,
+    task_hashes,
+    task_name,
+)
 from closerlook.study.entries import PlanPart, as_value_error
 from closerlook.study.inputs import encoder_path, load_tasks
 from closerlook.study.kinds.kind import EARLY, CellResult, Kind
@@ -51,6 +60,8 @@ NOT_IN_TUNING = {
     "layers",
     "snapshot_layers",
     "window",
+    "template",
+    "dtype",
     "save_weights",
     "deterministic",
 }
@@ -96,13 +107,13 @@ class Tuning(create_model("Tuning", __base__=PlanPart, **_tuning_entries())):  #
 
 def tune_cell(study: ResolvedPlan, encoder: str, task: str, seed: int) -> Cell:
     """The cell that fine-tunes an encoder on a task with a seed."""
-    plan, (source, _) = study.plan, study.source_and_info(encoder)
+    plan, (source, info) = study.plan, study.source_and_info(encoder)
     settings = replace(study.settings[encoder, task], seed=seed)
     content = {
         "weights": source.fingerprint,
         "task": study.tasks[task].content_hash,
         "settings": settings.key_content(),
-    }
+    } | input_content(plan, info)
     resources = common_resources(study) | {
         "encoder": study.variants[encoder].encoder,
         "variant": encoder,

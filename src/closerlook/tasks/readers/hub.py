@@ -43,7 +43,7 @@ def load_hub_task(
     given = None if bins is None else str(bins)
     options = Options(label=label, words=words, text=text, text_b=text_b, bins=given, has=has)
     readings: dict[str, Reading] = {}
-    for split, dataset in _load_dataset(name, config, revision).items():
+    for split, dataset in load_dataset(name, config, revision).items():
         try:
             reading = annotate(split, _records(dataset, options), split, options, from_csv=False, number_name="row")
         except InputError as error:
@@ -56,7 +56,7 @@ def load_hub_task(
     return add_test_split(task, test_share)
 
 
-def _load_dataset(name: str, config: str | None, revision: str | None) -> dict[str, Dataset]:
+def load_dataset(name: str, config: str | None, revision: str | None) -> dict[str, Dataset]:
     """The dataset of each split."""
     try:
         import datasets
