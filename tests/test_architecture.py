@@ -159,6 +159,7 @@ def test_only_these_modules_import_torch() -> None:
         "closerlook.tuning.contexts",
         "closerlook.tuning.examples",
         "closerlook.tuning.labeller",
+        "closerlook.tuning.resuming",
         "closerlook.tuning.training",
     } == TORCH_MODULES
 
