@@ -43,7 +43,7 @@ def test_the_key_has_the_stated_pooling_and_the_template_only_where_they_matter(
 
 
 def test_manifest_and_page_show_the_pooling(stated: Path, tmp_path: Path) -> None:
-    run_study(PLAN | {"encoders": [str(stated)], "template": "Q: {text}"}, tmp_path)
+    run_study(PLAN | {"encoders": [str(stated)], "template": "Q: {text}"}, tmp_path, engine="here")
     (entry,) = json.loads((tmp_path / "manifest.json").read_text())["encoders"].values()
     assert entry["pooling"] == {"sentence": "mean+special+normalized"}
     table = encoders_table(load_study(tmp_path))

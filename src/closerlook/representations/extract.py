@@ -80,7 +80,7 @@ def _key(
     """The key of a space in the store. fingerprint: the hash of the encoder's weights. split: the hash of the split."""
     around = {} if template is None else {"template": template}
     content = {"weights": fingerprint, "dtype": dtype, "window": window, "split": split, "pool": pool, "layer": layer}
-    return content_key(content | around)
+    return content_key({**content, **around})
 
 
 def space_key(

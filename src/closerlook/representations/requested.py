@@ -54,7 +54,7 @@ class EncoderRequest:
     def _info_key(self, window: int | None) -> str:
         stated = None if self.source is None else self.source.sentence_pool  # in no file of the fingerprint
         own = {} if stated is None else {"sentence_pool": stated}
-        return content_key({"facts": self.provenance.weights, "window": window} | own)
+        return content_key({"facts": self.provenance.weights, "window": window, **own})
 
     def load(self, window: int | None) -> Encoder:
         """The loaded encoder; its files are read at the first call."""

@@ -56,7 +56,8 @@ def is_normalized(unit: Unit, pool: str) -> bool:
 def normalize(X: NDArray[np.float32]) -> NDArray[np.float32]:
     """The vectors (n, d), each scaled to length 1; a vector of zeros stays as it is."""
     length = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
-    return (X / np.maximum(length, SHORTEST)[:, None]).astype(np.float32)
+    scaled: NDArray[np.float32] = (X / np.maximum(length, SHORTEST)[:, None]).astype(np.float32)
+    return scaled
 
 
 def _locate_sentences(split: Split, alignment: Alignment, pool: SentencePool, examples: Ints, text: Ints) -> Pooling:
