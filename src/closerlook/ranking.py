@@ -77,13 +77,14 @@ def rank(
     store: Store | str | Path | None = None,
     device: str = "auto",
     threads: int | None = None,
+    allow_pickle: bool = False,
+    trust_remote_code: bool = False,
     progress: Progress | None = None,
-    **options: bool,
 ) -> Ranking:
     """Rank the layers of encoders by how well a probe reads the task's labels from them.
 
     encoders: see `Encoder.load`. layers: of each encoder, see `extract`. max_examples: of each split; larger splits are
-    sampled. sizes, seeds: of the probes, see `ClassifierProbe`. options: allow_pickle, trust_remote_code.
+    sampled. sizes, seeds: of the probes, see `ClassifierProbe`. Other options: see `extract`.
 
     >>> rank(["bert-tiny", "random:bert-tiny"], "toy-question").best  # doctest: +SKIP
     ('bert-tiny', 2)
@@ -101,7 +102,15 @@ def rank(
         if progress:
             progress(at, len(encoders))
         spaces = extract(
-            encoder, small, splits=["train", test], layers=layers, pool=pool, store=store, device=device, **options
+            encoder,
+            small,
+            splits=["train", test],
+            layers=layers,
+            pool=pool,
+            store=store,
+            device=device,
+            allow_pickle=allow_pickle,
+            trust_remote_code=trust_remote_code,
         )
         half = len(spaces) // 2
         rows += [

@@ -158,8 +158,8 @@ def _without_sizes(
     if a.dimension is None or b.dimension is None:
         return adjusted, None
     common = [label for label in a.sizes if label in b.sizes]
-    sizes = [[side.sizes[label] for label in common] for side in (a, b) if side.sizes is not None]
-    return adjusted, noise_similarity(*sizes, min(a.dimension, b.dimension), seed=seed, threads=threads)
+    first, second = ([sizes[label] for label in common] for sizes in (a.sizes, b.sizes))
+    return adjusted, noise_similarity(first, second, min(a.dimension, b.dimension), seed=seed, threads=threads)
 
 
 def _size_rows(adjusted: SizeAdjusted | None, noise: NoiseSimilarity | None) -> list[tuple[str, str]]:

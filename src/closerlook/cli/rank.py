@@ -96,7 +96,7 @@ def _print(result: Ranking) -> None:
                 f"{100 * row.accuracy:.1f}",
                 f"{100 * row.cost:.1f}",
             ]
-            for row in scores.itertuples()
+            for _, row in scores.iterrows()
         ],
         ["rank correlation", "accuracy, %", "cost, points"],
     )

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+class Change(NamedTuple):
+    """A measure before and after, their difference with its 95% interval, and its p-value; NaN for what is unknown."""
+
+    before: float
+    after: float
+    change: float
+    low: float
+    high: float
+    p_value: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,52 +52,59 @@ class Difference:
 
     def last_layer(self, task: str) -> pd.DataFrame:
         """The measures of the last layer of a task, by name."""
-        rows = self.layers[self.layers.task == task]
-        return rows[rows.layer == rows.layer.max()].set_index("measure")
+        rows = self.layers[self.layers["task"] == task]
+        last: pd.DataFrame = rows[rows["layer"] == rows["layer"].max()].set_index("measure")
+        return last
+
+    def changes(self, task: str) -> dict[str, Change]:
+        """The measures of the last layer of a task as numbers, by name."""
+        last = self.last_layer(task)
+        columns = [last[name].to_numpy(float).tolist() for name in Change._fields]
+        return {str(name): Change(*values) for name, *values in zip(last.index, *columns, strict=True)}
 
     def summary(self) -> dict[str, list[str]]:
         """What changed at the last layer, in sentences, for each task."""
         return {task: self._sentences(task) for task in self.tasks}
 
     def _sentences(self, task: str) -> list[str]:
-        last, labels = self.last_layer(task), self.labels[self.labels.task == task]
-        accuracy, clusters = last.loc["accuracy"], last.loc["clusters"]
+        last, labels = self.changes(task), self.labels[self.labels["task"] == task]
+        accuracy, clusters = last["accuracy"], last["clusters"]
         verdict = "a significant change" if accuracy.p_value <= 0.05 else "within noise"
         sentences = [
             f"Probe accuracy {100 * accuracy.before:.1f} → {100 * accuracy.after:.1f} % ({verdict}: "
             f"{_signed(100 * accuracy.change)}, 95% interval {_signed(100 * accuracy.low)} to "
             f"{_signed(100 * accuracy.high)}).",
-            f"Clusters {clusters.before:.0f} → {clusters.after:.0f} for {last.loc['labels'].after:.0f} labels"
+            f"Clusters {clusters.before:.0f} → {clusters.after:.0f} for {last['labels'].after:.0f} labels"
             f"{self._separable(last)}.",
         ]
-        moved = labels.moved.value_counts()
-        distance = last.loc["minimum_distance"]
+        moved = Counter(labels["moved"])
+        distance = last["minimum_distance"]
         sentences.append(
             f"Distance to the nearest other label {distance.before:.3f} → {distance.after:.3f} RMS radii (mean); "
-            f"{moved.get('farther', 0)} of {len(labels)} labels moved significantly farther from their nearest "
-            f"neighbour, {moved.get('closer', 0)} closer."
+            f"{moved['farther']} of {len(labels)} labels moved significantly farther from their nearest "
+            f"neighbour, {moved['closer']} closer."
         )
-        similarity, cka = last.loc["similarity"].after, last.loc["cka"].after
+        similarity, cka = last["similarity"].after, last["cka"].after
         shown = "" if isnan(similarity) else f"spatial similarity {similarity:.2f}, "
         sentences.append(f"Similarity of the two spaces: {shown}CKA {cka:.2f}.")
-        examples = self.examples[self.examples.task == task]
-        became = examples.became.value_counts()
+        examples = self.examples[self.examples["task"] == task]
+        became = Counter(examples["became"])
         sentences.append(
-            f"By nearest cluster, {became.get('right', 0)} of {len(examples)} test examples became right and "
-            f"{became.get('wrong', 0)} wrong."
+            f"By nearest cluster, {became['right']} of {len(examples)} test examples became right and "
+            f"{became['wrong']} wrong."
         )
         return sentences
 
-    def _separable(self, last: pd.DataFrame) -> str:
+    def _separable(self, last: dict[str, Change]) -> str:
         """Whether the space is linearly separable before and after, and whether that says anything."""
         before, after = (
             "linearly separable" if value else "not linearly separable"
-            for value in last.loc["separable", ["before", "after"]]
+            for value in (last["separable"].before, last["separable"].after)
         )
         text = f"; {before} before and after" if before == after else f"; {before} before, {after} after"
-        if "separable_pairs_shuffled" not in last.index:
+        if "separable_pairs_shuffled" not in last:
             return text
-        shuffled = last.loc["separable_pairs_shuffled"]
+        shuffled = last["separable_pairs_shuffled"]
         return f"{text} (with shuffled labels, {100 * shuffled.before:.0f} → {100 * shuffled.after:.0f} % of pairs are)"
 
     def __str__(self) -> str:
@@ -119,13 +138,13 @@ class Difference:
             "after": self.after,
             "settings": self.settings,
             "summary": self.summary(),
-            "layers": _records(self.layers),
-            "labels": _records(self.labels),
-            "examples": _records(self.examples),
+            "layers": records(self.layers),
+            "labels": records(self.labels),
+            "examples": records(self.examples),
         }
 
 
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+def records(table: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of a table as plain values, with None for NaN."""
     plain = table.astype(object).where(table.notna(), None)
     return [{str(name): value for name, value in row.items()} for row in plain.to_dict("records")]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closerlook.differences.difference import Difference
-from closerlook.differences.spaces import Encoders, Pair, are_related, extract_pair, find_encoder
+from closerlook.differences.spaces import Encoders, Pair, Trust, are_related, extract_pair, find_encoder
 from closerlook.errors import InputError
 from closerlook.geometry import (
     Clustering,
@@ -77,10 +77,10 @@ def diff(
     ):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise InputError(f"{name} is {value!r}; expected a whole number of at least {least}")
-    options = {"allow_pickle": allow_pickle, "trust_remote_code": trust_remote_code}
+    options = Trust(allow_pickle, trust_remote_code)
     tasks, opened = load_tasks(task, data), open_store(store)
-    first = find_encoder(before, **options)
-    sources = (first, find_encoder(after, first, **options))
+    first = find_encoder(before, options)
+    sources = (first, find_encoder(after, options, first))
     if sources[0].fingerprint == sources[1].fingerprint:
         raise InputError(f"{before} and {after} are the same encoder; expected two different ones")
     infos = (encoder_info(sources[0], opened, device=device), encoder_info(sources[1], opened, device=device))
@@ -265,10 +265,8 @@ class _Measured:
         from closerlook.geometry import nearest_hulls
 
         nearest = []
-        for (train, test), (clustering, _) in zip(
-            zip(self.pair.train[-1], self.pair.test[-1], strict=True), geometry, strict=True
-        ):
-            at, _ = nearest_hulls(train.X, clustering.members(), test.X, threads=self.threads)
+        for train, tested, (clustering, _) in zip(self.pair.train[-1], self.pair.test[-1], geometry, strict=True):
+            at, _ = nearest_hulls(train.X, clustering.members(), tested.X, threads=self.threads)
             labels = np.array([str(label) for label in clustering.labels])
             nearest.append(labels[clustering.cluster_codes[at]])
         test = self.pair.test[-1]

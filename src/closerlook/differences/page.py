@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from closerlook.differences.difference import Difference
+from closerlook.differences.difference import Difference, records
 from closerlook.report.figures.figure import Figure, Layout
 from closerlook.report.figures.style import AFTER, BEFORE, charted, compact, shorten
 from closerlook.report.page import Entry, Group, figure_panel, render
@@ -93,17 +92,17 @@ def overview_table(difference: Difference) -> Table:
     """One row for each task: what was gained and lost at the last layer."""
     rows: list[tuple[Value, ...]] = []
     for task in difference.tasks:
-        last = difference.last_layer(task)
-        accuracy, clusters, distance = (last.loc[name] for name in ("accuracy", "clusters", "minimum_distance"))
+        last = difference.changes(task)
+        accuracy, clusters, distance = (last[name] for name in ("accuracy", "clusters", "minimum_distance"))
         verdict = "within noise" if accuracy.p_value > 0.05 else "gained" if accuracy.change > 0 else "lost"
         rows.append(
             (
                 task,
-                *(100 * accuracy[name] for name in ("before", "after", "change")),
+                *(100 * value for value in (accuracy.before, accuracy.after, accuracy.change)),
                 f"{100 * accuracy.low:+.1f} to {100 * accuracy.high:+.1f}".replace("-", "−"),
                 verdict,
-                *(int(clusters[name]) for name in ("before", "after")),
-                *(float(distance[name]) for name in ("before", "after")),
+                *(int(value) for value in (clusters.before, clusters.after)),
+                *(distance.before, distance.after),
             )
         )
     columns = (
@@ -125,11 +124,11 @@ def overview_table(difference: Difference) -> Table:
 def layers_table(difference: Difference, task: str) -> Table:
     """All measures of each layer, before and after."""
     rows: list[tuple[Value, ...]] = []
-    own = difference.layers[difference.layers.task == task]
-    for _, row in own[own.measure != "labels"].iterrows():
-        name, scale = TITLES[row.measure]
-        values = [_known(scale * value) for value in (row.before, row.after, row.change)]
-        rows.append((int(row.layer), name, *values, _known(row.p_value)))
+    for row in records(difference.layers):
+        if row["task"] == task and row["measure"] != "labels":
+            name, scale = TITLES[row["measure"]]
+            values = [None if row[state] is None else scale * row[state] for state in ("before", "after", "change")]
+            rows.append((row["layer"], name, *values, row["p_value"]))
     columns = (
         Column("layer"),
         *text_columns("measure"),
@@ -155,22 +154,16 @@ TITLES: dict[str, tuple[str, float]] = {
 
 def labels_table(difference: Difference, task: str) -> Table:
     """The labels, those that changed most first."""
-    own = difference.labels[difference.labels.task == task]
-    own = own.reindex(own.change.abs().sort_values(ascending=False).index)
+    own = [row for row in records(difference.labels) if row["task"] == task]
     rows: tuple[tuple[Value, ...], ...] = tuple(
         (
-            row.label,
-            int(row.n),
-            float(row.before),
-            float(row.after),
-            float(row.change),
-            _known(row.p_value),
-            row.moved or "within noise",
-            row.nearest_before
-            if row.nearest_before == row.nearest_after
-            else f"{row.nearest_before} → {row.nearest_after}",
+            row["label"],
+            row["n"],
+            *(row[name] for name in ("before", "after", "change", "p_value")),
+            row["moved"] or "within noise",
+            " → ".join(dict.fromkeys([row["nearest_before"], row["nearest_after"]])),
         )
-        for row in own.itertuples()
+        for row in sorted(own, key=lambda row: -abs(row["change"] or 0.0))
     )
     columns = (
         *text_columns("label"),
@@ -189,36 +182,28 @@ def labels_table(difference: Difference, task: str) -> Table:
 
 def examples_tables(difference: Difference, task: str) -> list[Table]:
     """The test examples that moved most, became right, and became wrong."""
-    own = difference.examples[difference.examples.task == task].sort_values("moved", ascending=False, kind="stable")
+    own = [row for row in records(difference.examples) if row["task"] == task]
+    own.sort(key=lambda row: -(row["moved"] or 0.0))
     chosen = {
-        "moved": ("Examples that moved most", own[own.moved.notna()]),
-        "right": ("Examples that became right", own[own.became == "right"]),
-        "wrong": ("Examples that became wrong", own[own.became == "wrong"]),
+        "moved": ("Examples that moved most", [row for row in own if row["moved"] is not None]),
+        "right": ("Examples that became right", [row for row in own if row["became"] == "right"]),
+        "wrong": ("Examples that became wrong", [row for row in own if row["became"] == "wrong"]),
     }
     tables = []
     for name, (title, rows) in chosen.items():
         count = f"The first {MOST_EXAMPLES} of {len(rows):,}. " if len(rows) > MOST_EXAMPLES and name != "moved" else ""
         note = f"{count}Test split, last layer. By the label of the nearest cluster of train; moved: in RMS radii."
+        shown = ("text", "word", "label", "nearest_before", "nearest_after", "moved")
         tables.append(
             Table(
                 f"{name}-{task}",
                 title,
                 note,
                 (*text_columns("text", "word", "label", "before", "after"), Column("moved")),
-                tuple(_example_row(row) for row in rows.head(MOST_EXAMPLES).itertuples()),
+                tuple(tuple(row[column] for column in shown) for row in rows[:MOST_EXAMPLES]),
             ).without_empty()
         )
     return tables
-
-
-def _example_row(row: object) -> tuple[Value, ...]:
-    texts = (getattr(row, name) for name in ("text", "word", "label", "nearest_before", "nearest_after"))
-    return (*texts, _known(row.moved))  # type: ignore[attr-defined]
-
-
-def _known(value: float) -> float | None:
-    """The number; None for NaN."""
-    return None if isnan(value) else float(value)
 
 
 # ---- the figure ----
@@ -282,10 +267,12 @@ def _panel_chart(data: pd.DataFrame, measure: str, title: str) -> ChartType:
         x=x, y=y, color=colour, tooltip=tooltip
     )
     if not own.low.notna().any():
-        return line.properties(width=200, height=220)
+        plain: ChartType = line.properties(width=200, height=220)
+        return plain
     whisker = (
         base.transform_filter("isValid(datum.low)")
         .mark_rule(strokeWidth=1.5, opacity=0.5)
         .encode(x=x, y=alt.Y("low:Q", scale=scale), y2="high:Q", color=colour)
     )
-    return alt.layer(whisker, line).properties(width=200, height=220)
+    layered: ChartType = alt.layer(whisker, line).properties(width=200, height=220)
+    return layered

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -56,7 +57,14 @@ class Encoders:
         return first, second
 
 
-def find_encoder(name: str | os.PathLike[str], base: Source | None = None, **options: bool) -> Source:
+class Trust(NamedTuple):
+    """Whether pickle files and code that come with an encoder may be used."""
+
+    allow_pickle: bool = False
+    trust_remote_code: bool = False
+
+
+def find_encoder(name: str | os.PathLike[str], trust: Trust, base: Source | None = None) -> Source:
     """The files of an encoder; of a Trainer's output folder, those of its last checkpoint.
 
     base: the encoder whose tokenizer is used if the folder has none.
@@ -64,11 +72,11 @@ def find_encoder(name: str | os.PathLike[str], base: Source | None = None, **opt
     text = os.fspath(name)
     folder = Path(os.path.expanduser(text))
     if folder.is_dir() and not (folder / "config.json").is_file() and any(map(CHECKPOINT.search, os.listdir(folder))):
-        run = read_run(folder, None if base is None else str(base.folder), **options)
+        run = read_run(folder, None if base is None else str(base.folder), **trust._asdict())
         last = run.checkpoints[-1]
         log.warning("%s holds several checkpoints; the last one is compared (step %d)", folder, last.step)
         return last.source
-    return resolve(text, tokenizer=None if base is None else base.folder, **options)
+    return resolve(text, tokenizer=None if base is None else base.folder, **trust._asdict())
 
 
 def pair_layers(infos: tuple[EncoderInfo, EncoderInfo]) -> list[tuple[int, int]]:

@@ -54,8 +54,8 @@ class SizeAdjusted:
 def size_adjusted_similarity(
     a: Table,
     b: Table,
-    sizes_a: Mapping[Label, int],
-    sizes_b: Mapping[Label, int],
+    sizes_a: Mapping[Any, int],
+    sizes_b: Mapping[Any, int],
     *,
     permutations: int = 999,
     seed: int = 0,
@@ -206,7 +206,8 @@ def noise_similarity(
 
 def _reduced(sizes: Integers, points: int) -> Integers:
     """Label sizes reduced in proportion to at most about `points` in all; at least 1 each."""
-    return np.maximum(1, np.floor(sizes * min(1.0, points / sizes.sum()))).astype(np.int64)
+    reduced: Integers = np.maximum(1, np.floor(sizes * min(1.0, points / sizes.sum()))).astype(np.int64)
+    return reduced
 
 
 def _noise_distances(sizes: Integers, dimension: int, rng: np.random.Generator, threads: int | None) -> Table:

@@ -15,9 +15,10 @@ import re
 import zipfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from closerlook.encoders.configuration import read_json
 from closerlook.encoders.source import Source, resolve
@@ -102,7 +103,7 @@ class _Reader:
 
     def __init__(self, base: str | None, *, allow_pickle: bool, trust_remote_code: bool) -> None:
         self.base, self.skipped = base, list[str]()
-        self.options = {"allow_pickle": allow_pickle, "trust_remote_code": trust_remote_code}
+        self.resolve = partial(resolve, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code)
 
     def read_folder(self, folder: Path) -> ExistingRun:
         if (folder / TUNED_FILE).is_file():
@@ -144,7 +145,7 @@ class _Reader:
         if not saved:
             raise InputError(f"{folder} contains no weights; run `closerlook tune` with --save-weights")
         found = [
-            Checkpoint(path, resolve(path, **self.options), snapshot.step, snapshot.epoch, _of_splits(snapshot.loss))
+            Checkpoint(path, self.resolve(path), snapshot.step, snapshot.epoch, _of_splits(snapshot.loss))
             for snapshot in saved
             for path in [str((folder / str(snapshot.weights)).absolute())]
         ]
@@ -160,12 +161,12 @@ class _Reader:
                 f"the base encoder of {folders[0] if folders else 'these checkpoints'} is not known: its files do not "
                 "name it; give it with --base (base=)"
             )
-        return Checkpoint(_absolute(name), resolve(name, **self.options), 0, 0.0)
+        return Checkpoint(_absolute(name), self.resolve(name), 0, 0.0)
 
     def _complete(self, name: str | Path, base: Checkpoint) -> Source | None:
         """The files of a checkpoint; None, with a line in `skipped`, if a folder is incomplete."""
         try:
-            return resolve(str(name), tokenizer=base.source.folder, **self.options)
+            return self.resolve(str(name), tokenizer=base.source.folder)
         except InputError as error:
             if not isinstance(name, Path) or "pickle" in str(error):
                 raise
@@ -240,7 +241,7 @@ def _trainer_state(folder: Path) -> tuple[float, dict[str, float]]:
     return float(epoch) if _is_number(epoch) else math.nan, logged
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
