@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from closerlook import Space
-from closerlook.encoders.source import _half_parameters
+from closerlook.encoders.source import EncoderInfo, _half_parameters
 from closerlook.report.writing import load_study
 from closerlook.representations.checked_json import START, fill_checksum
 from closerlook.representations.distances import read_distances
@@ -21,6 +21,9 @@ from closerlook.study.plan import read_plan
 from closerlook.study.results import load_results
 from closerlook.study.spreadsheet import write_csv
 from closerlook.tasks.readers import read_task
+from closerlook.tuning.settings import TuningSettings
+from closerlook.tuning.tuned import FILE as TUNED
+from closerlook.tuning.tuned import Snapshot, TuningResult
 from tests.report.studies import made_up, write_study
 from tests.report.test_page import MANIFEST
 
@@ -100,9 +103,7 @@ def read_cell(path: Path) -> object:
     """What is read from a mutated cell; its checksum is made anew, since otherwise every one would only be damaged."""
     target = result_path(path.parent, KEY)
     target.parent.mkdir(parents=True, exist_ok=True)
-    content = path.read_bytes()
-    start = START.match(content)
-    target.write_bytes(content if start is None else fill_checksum(content, start.start(1)))
+    target.write_bytes(with_checksum(path.read_bytes()))
     return read_result(path.parent, KEY)
 
 
@@ -130,6 +131,46 @@ def tables() -> list[bytes]:
     stream = io.BytesIO()
     write_csv(made_up(steps=(), layers=(0,), tasks={"=t": ["-a", "b\0"]}).head(12), stream)
     return [stream.getvalue()]
+
+
+def parquet_tables() -> list[bytes]:
+    """The table of a study as another program saves it: without the checksum, which would refuse every mutation."""
+    stream = io.BytesIO()
+    made_up(steps=(), layers=(0,), tasks={"t": ["a", "b"]}).head(12).to_parquet(stream, index=False)
+    return [stream.getvalue()]
+
+
+def parquet_vectors() -> list[bytes]:
+    space = Space.from_arrays(np.arange(12.0).reshape(6, 2), list("abcabc"), words=list("uvwxyz"), task="t")
+    with TemporaryDirectory() as folder:
+        return [space.to_parquet(Path(folder) / "s.parquet").read_bytes()]
+
+
+def csv_vectors() -> list[bytes]:
+    return [b"label,d0,d1\na,0.5,1\nb,2,3.25\na,-1,4e-3\n", b"text;x;y;label\nlight;1;2;a\nrain;3;4;b\n"]
+
+
+def runs() -> list[bytes]:
+    """A finished fine-tuning run, with its checksum."""
+    info = EncoderInfo(layers=2, width=4, window=16, has_cls=True, parameters=9)
+    snapshots = (Snapshot(0, 0.0, "f0", {"train": 2.0}, {"train": 0.1}), Snapshot(3, 1.0, "f1", {}, {}, "step-3"))
+    settings = TuningSettings(epochs=1, learning_rate=0.1, batch_size=4, probe={"t": "h"}, layers=[2])
+    result = TuningResult("e", "f0", info, 9, "t", "h", settings, snapshots, 3, 1.5, "cpu", {"torch": "2"})
+    with TemporaryDirectory() as folder:
+        result.save(Path(folder))
+        return [(Path(folder) / TUNED).read_bytes()]
+
+
+def read_run(path: Path) -> object:
+    """What is read from a mutated run; its checksum is made anew."""
+    (path.parent / TUNED).write_bytes(with_checksum(path.read_bytes()))
+    return TuningResult.load(path.parent)
+
+
+def with_checksum(content: bytes) -> bytes:
+    """The content with the checksum that it should have, if it begins with one."""
+    start = START.match(content)
+    return content if start is None else fill_checksum(content, start.start(1))
 
 
 def distances() -> list[bytes]:
@@ -160,5 +201,9 @@ READERS: dict[str, Reader] = {
     "cell": Reader(cells, "cell", read_cell),
     "manifest": Reader(lambda: [json.dumps(MANIFEST).encode()], "manifest", read_manifest),
     "table": Reader(tables, "f.csv", load_results),
+    "results": Reader(parquet_tables, "f.parquet", load_results),
+    "parquet": Reader(parquet_vectors, "f.parquet", load_points),
+    "vectors": Reader(csv_vectors, "f.csv", load_points),
+    "run": Reader(runs, "run", read_run),
     "distances": Reader(distances, "f.json", read_distances),
 }

@@ -22,6 +22,8 @@ BLANK: dict[str, Any] = {
     "seed": 0,
     "epoch": 0.0,
     "tuned_on": "",
+    "method": "",
+    "pool": "mean",
     "split": "train",
     "label": None,
     "other": None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections import Counter
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closerlook.errors import InputError
+from closerlook.escaping import parse_json
+from closerlook.geometry.frame import text_array
 from closerlook.representations.memory import check_memory
 
 if TYPE_CHECKING:
@@ -21,6 +23,9 @@ LABEL_COLUMNS = ("label", "labels", "y", "class", "target", "category")
 WORD_COLUMNS = ("text", "word", "words", "sentence")
 NOT_VECTORS = ("projection_x", "projection_y", "Unnamed: 0", "")
 """Columns of numbers that belong to no vector: the two-dimensional projection of embedding-atlas, and row numbers."""
+
+LONGEST_NAME = 60
+"""Characters of the name of a column in a message."""
 
 DELIMITERS = ",;\t|"
 TABLES = (".npy", ".csv", ".tsv", ".parquet")
@@ -141,8 +146,10 @@ def _read_table(path: Path, split: str, max_memory: int | None = None) -> pa.Tab
             header = stream.readline(1 << 20).decode("utf-8-sig", "replace")
         delimiter = "\t" if suffix == ".tsv" else max(DELIMITERS, key=header.count)
         long_rows = csv.ReadOptions(block_size=1 << 24)
-        return csv.read_csv(path, long_rows, csv.ParseOptions(delimiter=delimiter))
-    except (OSError, pa.ArrowException, MemoryError) as error:
+        table = csv.read_csv(path, long_rows, csv.ParseOptions(delimiter=delimiter))
+        table.column_names  # noqa: B018 - raises if a name is not UTF-8
+        return table
+    except (OSError, pa.ArrowException, UnicodeDecodeError, MemoryError) as error:
         reason = getattr(error, "strerror", None) or " ".join(str(error).split())
         raise InputError(f"it cannot be read ({reason}); expected a table with vectors and labels") from None
 
@@ -178,6 +185,9 @@ def _dataset_table(path: Path, split: str) -> pa.Table:
 def _from_table(table: pa.Table, names: Names) -> Labelled:
     if table.num_rows == 0:
         raise InputError("the table has no rows; expected one vector in each row")
+    twice = next((name for name, n in Counter(table.column_names).items() if n > 1), None)
+    if twice is not None:
+        raise InputError(f"two columns are called {twice[:LONGEST_NAME]!r}; expected different names")
     label = _label_column(table, names.y)
     y = _labels(table, label)
     word = next((name for name in WORD_COLUMNS if name in table.column_names and name != label), None)
@@ -188,7 +198,7 @@ def _from_table(table: pa.Table, names: Names) -> Labelled:
         X = np.stack([_numbers(table, name) for name in chosen], axis=1)
     words = None
     if word is not None and _is_text(table, word) and table.column(word).null_count == 0 and word not in chosen:
-        words = np.array(table.column(word).to_pylist(), dtype=np.str_)
+        words = text_array(_values(table, word))
     shown = chosen[0] if len(chosen) == 1 else f"{chosen[0]} … {chosen[-1]}"
     others = f"; not used: {', '.join(map(repr, ignored))}" if ignored else ""
     stored = (table.schema.metadata or {}).get(METADATA)
@@ -199,7 +209,7 @@ def _from_table(table: pa.Table, names: Names) -> Labelled:
 
 def _json(stored: bytes | None) -> dict[str, Any] | None:
     try:
-        value = None if stored is None else json.loads(stored)
+        value = None if stored is None else parse_json(stored)
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
@@ -221,13 +231,21 @@ def _label_column(table: pa.Table, name: str | None) -> str:
 
 
 def _labels(table: pa.Table, name: str) -> AnyArray:
-    column = table.column(name)
-    values = column.to_pylist()
+    values = _values(table, name)
     missing = next((i for i, value in enumerate(values) if value is None or value == ""), None)
     if missing is not None:
         raise InputError(f"row {missing} has no label in column {name}; expected a label in every row")
-    labels: AnyArray = np.asarray(values)
+    labels: AnyArray = text_array(values) if all(isinstance(value, str) for value in values) else np.asarray(values)
     return labels
+
+
+def _values(table: pa.Table, name: str) -> list[Any]:
+    """The values of a column; InputError if it has texts that are not UTF-8."""
+    try:
+        values: list[Any] = table.column(name).to_pylist()
+    except UnicodeDecodeError:
+        raise InputError(f"column {name} has a text that is not UTF-8; expected UTF-8 text") from None
+    return values
 
 
 def _vector_columns(table: pa.Table, wanted: str | None, taken: set[str | None]) -> tuple[list[str], list[str]]:
@@ -264,7 +282,7 @@ def _matching(columns: list[str], wanted: str) -> list[str]:
 
 
 def _listed(names: list[str]) -> str:
-    shown = ", ".join(map(repr, names[:8]))
+    shown = ", ".join(repr(name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…") for name in names[:8])
     return f"{shown} … ({len(names)} columns)" if len(names) > 8 else shown
 
 
@@ -316,7 +334,7 @@ def _parsed(column: pa.Array, name: str) -> pa.Array:
     rows = []
     for number, text in enumerate(column.to_pylist()):
         try:
-            rows.append([float(value) for value in json.loads(text or "")])
+            rows.append([float(value) for value in parse_json(text or "")])
         except (ValueError, TypeError):
             raise InputError(
                 f"row {number} of column {name!r} holds {str(text)[:30]!r}; expected numbers, or a list of numbers "

@@ -52,6 +52,7 @@ class Position:
     """Where a measurement goes in the table: its encoder, training, layer, task and split.
 
     tuned_on: empty for a pretrained encoder. method: how it was fine-tuned, such as 'full'; empty for a pretrained one.
+    pool: how subwords become one vector, with 'auto' resolved.
     """
 
     encoder: str
@@ -65,6 +66,7 @@ class Position:
     is_final: bool
     weights: str
     method: str = ""
+    pool: str = ""
 
 
 @dataclass(frozen=True)

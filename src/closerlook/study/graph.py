@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations, product
 from typing import Any
 
+from closerlook.encoders.pooling import choose_pool
 from closerlook.representations.extract import choose_layers, space_key
 from closerlook.study.cells import (
     PRETRAINED,
@@ -120,6 +121,8 @@ class _EncoderState:
 
     def position(self, task: str, split: str, layer: int) -> Position:
         """Where measures of one of its spaces go in the table."""
+        _, info = self.study.source_and_info(self.encoder)
+        pool = choose_pool(self.study.plan.pool, self.study.tasks[task].unit, info) if task in self.study.tasks else ""
         return Position(
             encoder_name(self.study, self.encoder),
             self.tuned_on,
@@ -132,6 +135,7 @@ class _EncoderState:
             self.is_final,
             self.fingerprint,
             self.method,
+            pool,
         )
 
     def space(self, task: str, split: str, layer: int) -> str:

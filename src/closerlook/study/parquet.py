@@ -44,13 +44,14 @@ def read_parquet(path: Path) -> tuple[pd.DataFrame, bool]:
 
     Files that other programs or earlier versions of this library wrote have no checksum.
     """
-    import pandas as pd
+    from pyarrow import parquet
 
     content = path.read_bytes()
     start = _checksum_start(content)
     if start is not None and not matches_checksum(content, start):
         raise DamagedFileError(f"{path} does not match its checksum: it was damaged or edited")
-    return pd.read_parquet(io.BytesIO(content)), start is not None
+    table = parquet.read_table(io.BytesIO(content))
+    return table.to_pandas(ignore_metadata=True), start is not None  # pandas' own metadata may be damaged
 
 
 def _checksum_start(content: bytes) -> int | None:

@@ -48,6 +48,7 @@ COLUMNS: dict[str, str] = {
     "layer": "int64",
     "task": "string",
     "split": "string",
+    "pool": "string",
     "measure": "string",
     "label": "string",
     "other": "string",
@@ -63,7 +64,8 @@ COLUMNS: dict[str, str] = {
 """The columns and their types. is_final: at the end of a fine-tuning run.
 
 tuned_on: the task of the fine-tuning; empty for a pretrained encoder, 'your training' for an existing run whose task is
-not known. method: how it was fine-tuned, such as 'full' or 'lora 8'; empty for a pretrained encoder.
+not known. method: how it was fine-tuned, such as 'full' or 'lora 8'; empty for a pretrained encoder. pool: how subwords
+became one vector; empty in tables of version 0.1 and for measures of several tasks.
 """
 
 log = logging.getLogger("closerlook.study")
@@ -283,11 +285,13 @@ def study_in(folder: Path) -> str | None:
 def load_results(folder: str | Path) -> pd.DataFrame:
     """The table of a study, from its folder or from its results.parquet or results.csv.
 
-    Columns: study, encoder, tuned_on, method, seed, step, epoch, is_final, layer, task, split, measure, label, other,
-    value, ci_low, ci_high, n, text, cell, weights, version. A Parquet file that does not match its own checksum is an
-    error. A CSV file that differs from the one that the study wrote, or a Parquet file that was saved by another
+    Columns: study, encoder, tuned_on, method, seed, step, epoch, is_final, layer, task, split, pool, measure, label,
+    other, value, ci_low, ci_high, n, text, cell, weights, version. A Parquet file that does not match its own checksum
+    is an error. A CSV file that differs from the one that the study wrote, or a Parquet file that was saved by another
     program, is read with a warning.
     """
+    import pyarrow as pa
+
     path = Path(folder).expanduser()
     file = path / TABLE if path.is_dir() else path
     if not file.exists():
@@ -297,6 +301,8 @@ def load_results(folder: str | Path) -> pd.DataFrame:
         table = table.rename(columns=renamed.COLUMNS)
         if "method" not in table.columns and "tuned_on" in table.columns:  # tables of version 0.1 have full runs only
             table["method"] = table["tuned_on"].map(lambda task: FULL if task else "")
+        if "pool" not in table.columns:
+            table["pool"] = ""
         missing = [name for name in COLUMNS if name not in table.columns]
         if missing:
             raise InputError(f"{file} lacks {', '.join(missing)}; expected the table of a study")
@@ -304,7 +310,7 @@ def load_results(folder: str | Path) -> pd.DataFrame:
         return table.astype(COLUMNS)
     except DamagedFileError as error:
         raise DamagedFileError(f"{error}; run the study again: it writes the table again from its cells") from None
-    except (OSError, ValueError, TypeError, OverflowError) as error:
+    except (OSError, ValueError, TypeError, OverflowError, pa.ArrowException) as error:
         raise InputError(f"{file} cannot be read: {' '.join(str(error).split())}; expected a study's table") from None
 
 
@@ -344,7 +350,8 @@ def _read_csv(file: Path) -> pd.DataFrame:
     """The table from CSV, equal to the one from Parquet: names may be empty, and a label may be called NA."""
     import pandas as pd
 
-    may_be_empty = {"study", "encoder", "tuned_on", "task", "split", "measure", "cell", "weights", "version"}
+    names = {"study", "encoder", "tuned_on", "method", "task", "split", "pool", "measure"}
+    may_be_empty = names | {"cell", "weights", "version"}
     table = pd.read_csv(
         file,
         dtype={name: "string" for name, kind in COLUMNS.items() if kind == "string"},
