@@ -224,6 +224,11 @@ def test_without_intervals_over_examples_there_is_no_answer() -> None:
     assert "add uncertainty to the plan's measures" in judge(made_up())[2].sentence
 
 
+def test_finding_5_says_that_one_layer_is_too_few() -> None:
+    finding = judge(made_up(layers=(2,)))[4]
+    assert "the similarity to the pretrained encoder was not measured at two or more layers" in finding.sentence
+
+
 def test_two_labels_are_given_as_the_reason_for_no_similarity() -> None:
     table = made_up(tasks={"moods": ["good", "bad"]})
     table = table[~table.measure.str.startswith("similarity")]

@@ -51,7 +51,6 @@ def test_true_labels_stand_out_from_shuffled_ones() -> None:
     assert found["separable_pairs"] == 1.0
     assert found["separable_pairs_null_mean"] < 0.2
     assert found["separable_pairs_p_value"] == pytest.approx(1 / 20)
-    assert abs(found["noise_similarity"]) < 1
     assert found["separable_pairs_n_over_2d"] == pytest.approx(80 / 6)
     assert found["separable_pairs_cover_probability"] < 1e-9
     assert found["subsampled_clusters"] == 4
@@ -72,6 +71,14 @@ def test_few_points_in_many_dimensions_separate_whatever_their_labels() -> None:
         == 1.0
     )
     assert found["subsampled_clusters"] == found["subsampled_clusters_null_mean"] == 3
+
+
+def test_noise_with_unequal_label_sizes_is_similar() -> None:
+    sizes = [1, 2, 3, 4, 6, 8, 10, 12]
+    y = np.repeat(np.arange(len(sizes)), sizes)
+    space = Space.from_arrays(np.random.default_rng(0).normal(size=(len(y), 40)), y)
+    assert values(null_rows(space, shuffles=0, **NULLS))["noise_similarity"] > 0.8
+    assert "noise_similarity" not in values(null_rows(blobs(), shuffles=0, **NULLS))
 
 
 def test_a_p_value_that_cannot_be_small_is_not_stored() -> None:

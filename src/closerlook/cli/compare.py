@@ -147,19 +147,20 @@ def _measure(side: Side, settings: Settings, seconds: dict[str, float]) -> Side:
 def _without_sizes(
     a: Side, b: Side, *, permutations: int, seed: int, threads: int | None
 ) -> tuple[SizeAdjusted | None, NoiseSimilarity | None]:
-    """The similarity with label sizes removed, and that of noise; None if the label sizes are unknown."""
-    from closerlook.geometry.label_sizes import noise_similarity, size_adjusted_similarity
+    """The similarity with label sizes removed, and that of noise; None if sizes are unknown or labels are few."""
+    from closerlook.geometry.label_sizes import FEWEST_LABELS, noise_similarity, size_adjusted_similarity
 
     if a.sizes is None or b.sizes is None:
         return None, None
     adjusted = size_adjusted_similarity(
         a.table, b.table, a.sizes, b.sizes, permutations=min(permutations, MOST_PERMUTATIONS), seed=seed
     )
-    if a.dimension is None or b.dimension is None:
-        return adjusted, None
     common = [label for label in a.sizes if label in b.sizes]
-    first, second = ([sizes[label] for label in common] for sizes in (a.sizes, b.sizes))
-    return adjusted, noise_similarity(first, second, min(a.dimension, b.dimension), seed=seed, threads=threads)
+    if a.dimension is None or b.dimension is None or len(common) < FEWEST_LABELS:
+        return adjusted, None
+    sizes_a, sizes_b = [a.sizes[label] for label in common], [b.sizes[label] for label in common]
+    dimension = min(a.dimension, b.dimension)
+    return adjusted, noise_similarity(sizes_a, sizes_b, dimension, seed=seed, threads=threads)
 
 
 def _size_rows(adjusted: SizeAdjusted | None, noise: NoiseSimilarity | None) -> list[tuple[str, str]]:

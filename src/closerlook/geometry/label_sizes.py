@@ -107,7 +107,7 @@ def size_adjusted_similarity(
     return SizeAdjusted(pearson, p_value, float(null.mean()), float(null.std(ddof=1)), m, permutations)
 
 
-def _sizes_of(labels: Sequence[Label], sizes: Mapping[Label, int], side: str) -> Floats:
+def _sizes_of(labels: Sequence[Label], sizes: Mapping[Any, int], side: str) -> Floats:
     """(m,) the number of points of each label."""
     for label in labels:
         if sizes.get(label, 0) < 1:
@@ -207,8 +207,7 @@ def noise_similarity(
 
 def _reduced(sizes: Integers, points: int) -> Integers:
     """Label sizes reduced in proportion to at most about `points` in all; at least 1 each."""
-    reduced: Integers = np.maximum(1, np.floor(sizes * min(1.0, points / sizes.sum()))).astype(np.int64)
-    return reduced
+    return np.asarray(np.maximum(1, np.floor(sizes * min(1.0, points / sizes.sum()))), dtype=np.int64)
 
 
 def _noise_distances(sizes: Integers, dimension: int, rng: np.random.Generator, threads: int | None) -> Table:

@@ -101,7 +101,8 @@ def _diverges(results: Results, pair: Pair, runs: Sequence[Run]) -> Answer:
     before, after = results.before(name, pair.encoder, pair.task), [results.after(name, run) for run in runs]
     effect = change(before, after)
     if before is None or effect is None:
-        return _without_similarity(results, pair, runs, f"similarity_{results.train_test}", NO_TRAIN_TEST)
+        known = results.after(f"similarity_{results.train_test}", runs[0]) is not None
+        return _without_similarity(results, pair, runs, NO_INTERVALS if known else NO_TRAIN_TEST)
     harm = accuracy_test(results, pair, runs)
     support = "against" if harm is not None and harm.is_harm else _support(effect, rise=False)
     reason = (
@@ -143,14 +144,13 @@ def _harm_clause(results: Results, answers: Sequence[Answer]) -> str:
     )
 
 
-def _without_similarity(results: Results, pair: Pair, runs: Sequence[Run], name: str, otherwise: str) -> Answer:
-    """No answer: there are too few labels, no intervals, or another reason."""
+def _without_similarity(results: Results, pair: Pair, runs: Sequence[Run], otherwise: str) -> Answer:
+    """No answer: because there are too few labels, or for another reason."""
     labels = results.before("n_labels", pair.encoder, pair.task) or results.after("n_labels", runs[0])
-    if labels is not None and labels.value < FEWEST_LABELS:
-        reason = f"spatial similarity needs {FEWEST_LABELS} labels, and there are {labels.value:.0f}"
-    else:
-        reason = NO_INTERVALS if results.after(name, runs[0]) is not None else otherwise
-    return Answer(pair, "no answer", reason)
+    if labels is None or labels.value >= FEWEST_LABELS:
+        return Answer(pair, "no answer", otherwise)
+    few = f"spatial similarity needs {FEWEST_LABELS} labels, and there are {labels.value:.0f}"
+    return Answer(pair, "no answer", few)
 
 
 def _reasons(answers: Sequence[Answer]) -> str:
@@ -376,7 +376,7 @@ def change_by_layer(results: Results) -> Finding:
 def _changes(results: Results, pair: Pair, runs: Sequence[Run]) -> Answer:
     by_run = [halves for run in runs if (halves := _lower_minus_upper(results, run)) is not None]
     if not by_run:
-        return _without_similarity(results, pair, runs, "similarity_original", NO_LAYERS)
+        return _without_similarity(results, pair, runs, NO_LAYERS)
     last = [end for run in runs if (end := results.after("similarity_over_examples_original", run)) is not None]
     widths = [width for end in last if (width := half_width(end)) is not None]
     if not widths:

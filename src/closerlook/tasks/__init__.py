@@ -31,6 +31,9 @@ def without_notes() -> Iterator[None]:
 def load_task(task: str, data: str | Path | None = None, **options: Any) -> Task:
     """The task of that name: from the catalogue, a file, a folder, or a hub dataset `hf:ID[:CONFIG][@REVISION]`.
 
+    `noisy-20:NAME` is the task with 20% of its labels replaced at random, `merged-4:NAME` with its labels merged into
+    four, so that labels overlap by construction.
+
     data: the folder with the corpora of the catalogue; by default CLOSERLOOK_DATA.
     options: the options of `read_task` for files, or of `load_hub_task` for datasets. They may also be part of the
     name, as in `reviews.csv?text=review&label=stars`.
@@ -40,8 +43,12 @@ def load_task(task: str, data: str | Path | None = None, **options: Any) -> Task
     """
     from closerlook.errors import InputError
     from closerlook.tasks.catalogue import CATALOGUE, find_task, load_catalogue_task
+    from closerlook.tasks.known_overlap import load_with_overlap
     from closerlook.tasks.readers import FORMATS, read_task
 
+    changed = load_with_overlap(task, lambda name: load_task(name, data, **options))
+    if changed is not None:
+        return changed
     task, in_name = split_options(task)
     given: dict[str, Any] = in_name | {key: value for key, value in options.items() if value not in {None, False}}
     if task in CATALOGUE:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import Field
 
-from closerlook.geometry.label_sizes import noise_similarity
+from closerlook.geometry.label_sizes import FEWEST_LABELS, noise_similarity
 from closerlook.geometry.nulls import POINTS, Null, cluster_nulls, separability
 from closerlook.representations.space import Space
 from closerlook.study.cells import Cell, ResolvedPlan
@@ -22,9 +22,6 @@ from closerlook.study.sizes import BASE_BYTES, Estimate, space_size
 
 if TYPE_CHECKING:
     from closerlook.study.plan import Plan
-
-FEWEST_LABELS = 3
-"""Minimum number of labels for a similarity."""
 
 FEWEST_SHUFFLES = 19
 """With fewer shuffles, a p-value cannot be 0.05 or lower, so it is not given."""
