@@ -287,7 +287,7 @@ def test_unfit_arrays_are_one_line_and_exit_code_two(
         ("missing.npz", None, "missing.npz does not exist; expected a .npz"),
         ("text.npz", b"hello", "it is no .npz archive"),
         ("cut.npz", b"PK\x03\x04 cut short", "it is no .npz archive"),
-        ("table.csv", b"1,2", "table.csv: the table has no rows"),
+        ("table.csv", b"label,x\n", "table.csv: the table has no rows"),
         ("notes.txt", b"1 2", "ends in .txt; expected"),
         ("torn.safetensors", b"12", "truncated or not a safetensors file"),
         ("embeddings/train.txt", b"1 2", "belongs to no split of"),

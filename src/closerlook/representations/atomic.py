@@ -94,6 +94,8 @@ def check_writable(folder: Path, option: str = "out") -> None:
     """
     folder = folder.expanduser().absolute()
     nearest = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
+    if nearest.is_symlink() and not nearest.exists():
+        raise InputError(f"{option} {folder} cannot be written: {nearest} is a link to nowhere; choose another folder")
     if not nearest.is_dir():
         where = "" if nearest == folder else f"{nearest} "
         raise InputError(f"{option} {folder}: {where}is a file; expected a folder, existing or new")
