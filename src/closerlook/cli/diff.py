@@ -85,7 +85,8 @@ def _print(result: Difference) -> None:
     """Print the sentences of each task, and a table of what was gained and lost."""
     from closerlook.cli.console import print_table
     from closerlook.differences.page import overview_table
+    from closerlook.escaping import show_text
 
-    sys.stdout.write(f"{result}\n")
+    sys.stdout.writelines(f"{show_text(line)}\n" for line in str(result).split("\n"))
     overview = overview_table(result)
     print_table(overview.title, overview.titles(), overview.shown(), overview.titles()[1:])
