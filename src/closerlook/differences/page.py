@@ -233,8 +233,8 @@ def examples_tables(difference: Difference, task: str) -> list[Table]:
     for name, (title, rows) in chosen.items():
         count = f"The first {MOST_EXAMPLES} of {len(rows):,}. " if len(rows) > MOST_EXAMPLES and name != "moved" else ""
         note = (
-            f"{count}Test split, last layer. By the label of the nearest cluster of train; moved: in RMS radii. A slash "
-            "separates the texts of a pair."
+            f"{count}Test split, last layer. By the label of the nearest cluster of train; moved: in RMS radii. A "
+            "slash separates the texts of a pair."
         )
         shown = ("text", "word", "label", "nearest_before", "nearest_after", "moved")
         tables.append(
