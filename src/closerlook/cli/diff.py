@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from closerlook.cli.options import HOW, AllowPickle, Data, StoreFolder, TrustRemoteCode
+from closerlook.errors import InputError
 
 if TYPE_CHECKING:
     from closerlook.differences import Difference
@@ -35,7 +36,7 @@ def diff(
     ] = "auto",
     shuffles: Annotated[
         int, Option(min=0, help="Shuffled labellings for the null of separability.", rich_help_panel=HOW)
-    ] = 20,
+    ] = 5,
     resamples: Annotated[
         int, Option(min=4, help="Half samples for the p-values of label distances.", rich_help_panel=HOW)
     ] = 20,
@@ -54,6 +55,9 @@ def diff(
     from closerlook.cli.console import note, print_json, progress
     from closerlook.differences import diff as measure
 
+    target = None if no_page else page
+    if target is not None:
+        _check_page(target)
     with progress("steps") as show:
         result = measure(
             before,
@@ -71,7 +75,7 @@ def diff(
             trust_remote_code=trust_remote_code,
             progress=show,
         )
-    written = None if no_page or page is None else result.write(page)
+    written = None if target is None else result.write(target)
     if as_json:
         print_json(result.to_dict() | {"page": None if written is None else str(written)})
         return
@@ -79,6 +83,15 @@ def diff(
     note(f"settings: at most {max_examples} examples of a split, pool {pool}, {shuffles} shuffles, seed {seed}")
     if written is not None:
         sys.stdout.write(f"page: {written}\n")
+
+
+def _check_page(page: Path) -> None:
+    """Raise InputError if the page cannot be written there."""
+    from closerlook.representations.atomic import check_writable
+
+    if page.expanduser().is_dir():
+        raise InputError(f"--page {page} is a folder; expected a file, such as {page / 'diff.html'}")
+    check_writable(page.parent, "--page")
 
 
 def _print(result: Difference) -> None:

@@ -48,7 +48,7 @@ def diff(
     *,
     max_examples: int = 3000,
     pool: str = "auto",
-    shuffles: int = 20,
+    shuffles: int = 5,
     resamples: int = 20,
     seed: int = 0,
     data: str | Path | None = None,
