@@ -21,6 +21,7 @@ from closerlook.geometry.fit import logme, nearest_mean_accuracy
 from closerlook.representations.extract import Progress, extract, load_tasks
 from closerlook.representations.space import Space
 from closerlook.representations.store import Store
+from closerlook.tasks.splitting import with_held_out_split
 from closerlook.tasks.task import Task, choose_test_split, sample_split
 
 if TYPE_CHECKING:
@@ -83,8 +84,9 @@ def rank(
 ) -> Ranking:
     """Rank the layers of encoders by how well a probe reads the task's labels from them.
 
-    encoders: see `Encoder.load`. layers: of each encoder, see `extract`. max_examples: of each split; larger splits are
-    sampled. sizes, seeds: of the probes, see `ClassifierProbe`. Other options: see `extract`.
+    encoders: see `Encoder.load`. task: if train is its only split, a fifth of it becomes the test split. layers: of
+    each encoder, see `extract`. max_examples: of each split; larger splits are sampled. sizes, seeds: of the
+    probes, see `ClassifierProbe`. Other options: see `extract`.
 
     >>> rank(["bert-tiny", "random:bert-tiny"], "toy-question").best  # doctest: +SKIP
     ('bert-tiny', 2)
@@ -93,7 +95,8 @@ def rank(
 
     if not encoders or len(set(encoders)) < len(encoders):
         raise InputError(f"encoders are {', '.join(encoders) or 'empty'}; expected one or more, each once")
-    (whole,) = load_tasks(task, data)
+    (loaded,) = load_tasks(task, data)
+    whole = with_held_out_split(loaded)
     test = choose_test_split(whole)
     parts = tuple(sample_split(whole, name, max_examples, seed) for name in ("train", test))
     small = Task(whole.name, whole.unit, whole.labels, parts)
@@ -125,6 +128,7 @@ def rank(
         "seeds": seeds,
         "seed": seed,
         "test_split": test,
+        "notes": list(whole.notes),
     }
     return Ranking(whole.name, settings, table, judge_scores(table))
 

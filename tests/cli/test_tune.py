@@ -12,6 +12,7 @@ import torch
 
 from closerlook.cli.tune import tune as tune_command
 from closerlook.tuning import TuningResult, TuningSettings, snapshot_spaces
+from closerlook.tuning.existing import read_run
 from tests.cli.console import assert_refused, run
 
 Capsys = pytest.CaptureFixture[str]
@@ -55,6 +56,16 @@ def test_a_run_prints_its_settings_and_a_table_of_snapshots(tmp_path: Path, caps
     assert snapshot_spaces(tmp_path / "run", 6, splits="test")[0].n == 86
 
 
+def test_trained_chooses_the_weights_that_change(tmp_path: Path, capsys: Capsys) -> None:
+    command = ("tune", *SHORT, "--epochs", 0.2, "--splits", "test", "--save-weights", "--json")
+    for trained, method in (("head", "head"), ("biases", "bitfit"), ("last 1", "last 1")):
+        out, _ = run(capsys, *command, "--trained", trained, "--out", tmp_path / method)
+        first, *_, last = json.loads(out)["snapshots"]
+        assert (first["fingerprint"] == last["fingerprint"]) == (trained == "head")
+        if trained != "head":  # which leaves no checkpoint that differs from the base
+            assert read_run(tmp_path / method).method == method
+
+
 def test_json_is_the_run_and_a_finished_run_is_not_trained_again(tmp_path: Path, capsys: Capsys) -> None:
     first, _ = run(capsys, "tune", *SHORT, "--out", tmp_path, "--splits", "test", "--json")
     again, err = run(capsys, "tune", *SHORT, "--out", tmp_path, "--splits", "test", "--json")
@@ -73,6 +84,11 @@ def test_json_is_the_run_and_a_finished_run_is_not_trained_again(tmp_path: Path,
         (("--out", "run", "--trainer", "bf16"), "invalid --trainer 'bf16'; expected NAME=VALUE"),
         (("--out", "run", "--trainer", "seed=1"), "trainer argument seed is set by tune; give it as seed instead"),
         (("--out", "run", "--splits", "dev"), "split 'dev' requested"),
+        (
+            ("--out", "run", "--trained", "first 2"),
+            "trained is 'first 2'; expected all, head, biases",
+        ),
+        (("--out", "run", "--trained", "head", "--lora", 4), "lora and trained='head' given; expected one of them"),
         (("--out", "run", "--save-weight"), "No such option"),
     ],
 )

@@ -1,7 +1,9 @@
 """What `diff` says about two encoders."""
 
 import json
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +13,14 @@ import closerlook
 from closerlook.differences import Difference, diff
 from closerlook.differences.measuring import paired_change
 from closerlook.differences.spaces import pair_layers
-from closerlook.encoders.source import EncoderInfo
+from closerlook.encoders.source import EncoderInfo, resolve
 from closerlook.errors import InputError
+from closerlook.escaping import HIDDEN
 from closerlook.geometry import cluster, cluster_distances, label_distances
 from closerlook.tasks import load_task
-from closerlook.tasks.task import sample_split
+from closerlook.tasks.readers import read_task
+from closerlook.tasks.task import Task, sample_split
+from closerlook.tuning.heads import head_scores
 from tests.threads import one_torch_thread
 from tests.tuning.trainings import train
 
@@ -49,7 +54,7 @@ def test_every_layer_of_every_task_is_measured(result: Difference) -> None:
 
 def test_the_measures_are_those_of_the_library(result: Difference, out: Path) -> None:
     task = load_task("toy-pos")
-    small = closerlook.Task(task.name, task.unit, task.labels, (sample_split(task, "train", 150, 0),))
+    small = Task(task.name, task.unit, task.labels, (sample_split(task, "train", 150, 0),))
     (space,) = closerlook.extract(str(out / "checkpoint-6"), small, layers="last")
     clustering = cluster(space.X, space.label_names)
     distances = label_distances(cluster_distances(space.X, clustering))
@@ -103,11 +108,74 @@ def test_the_same_encoder_twice_is_refused() -> None:
         diff("bert-tiny", "bert-tiny", "toy-pos")
 
 
-def test_a_task_without_test_split_is_refused() -> None:
-    task = load_task("toy-pos")
-    alone = closerlook.Task("alone", task.unit, task.labels, (task.split("train"),))
-    with pytest.raises(InputError, match="alone has train; expected train and a split to test on"):
-        diff("bert-tiny", "random:bert-tiny", alone)
+def test_a_task_with_train_alone_gets_a_test_split_and_a_note() -> None:
+    alone = Task.build("alone", "sentence", {"train": sentences(40)})
+    result = diff("bert-tiny", "random:bert-tiny", alone, device="cpu", **QUICK)  # type: ignore[arg-type]
+    assert set(result.examples.split) == {"test"}
+    assert len(result.examples) == 8
+    (note,) = result.settings["notes"]
+    assert "8 of its 40 examples in train are its test split" in note
+
+
+def test_a_task_with_dev_is_tested_on_dev() -> None:
+    task = Task.build("deved", "sentence", {"train": sentences(40), "dev": sentences(12)})
+    result = diff("bert-tiny", "random:bert-tiny", task, device="cpu", **QUICK)  # type: ignore[arg-type]
+    assert (result.settings["test_split"], result.settings["notes"]) == (["dev"], [])
+
+
+def test_a_task_without_train_is_refused() -> None:
+    task = Task.build("tested", "sentence", {"test": sentences(12)})
+    with pytest.raises(InputError, match="tested has test; expected train and a split to test on"):
+        diff("bert-tiny", "random:bert-tiny", task)
+
+
+def sentences(n: int) -> list[tuple[str, list[tuple[tuple[int, ...], str]]]]:
+    return [(f"it rains {'here and there' if at % 2 else 'not at all'} {at}", [((), "ab"[at % 2])]) for at in range(n)]
+
+
+def test_the_accuracy_of_a_head_is_that_of_transformers(result: Difference, out: Path) -> None:
+    task = load_task("toy-question")
+    small = Task(task.name, task.unit, task.labels, (sample_split(task, "test", 150, 0),))
+    _, accuracy = head_scores(resolve(str(out / "checkpoint-6")), small, ["test"], device="cpu")["test"]
+    head = result.last_layer("toy-question").loc["head_accuracy"]
+    assert np.isnan(head.before)
+    assert head.after == pytest.approx(accuracy)
+    assert f"its own classification head after: {100 * accuracy:.1f} %" in str(result)
+    assert "head_accuracy" not in result.last_layer("toy-pos").index
+
+
+def test_two_checkpoints_have_two_heads(out: Path) -> None:
+    two = diff(out / "checkpoint-2", out / "checkpoint-6", "toy-question", device="cpu", **QUICK)  # type: ignore[arg-type]
+    head = two.last_layer("toy-question").loc["head_accuracy"]
+    assert head.change == pytest.approx(head.after - head.before)
+    assert "Accuracy of their own classification heads " in str(two)
+
+
+def test_hostile_labels_and_texts_are_shown_escaped_and_run_nothing(tmp_path: Path) -> None:
+    labels = ["a\0", "</script><script>window.ran = 1</script>", "gnp\u202eexe"]
+    texts = [
+        (f"rain\x1b[31m\u202e {at} <img src=x onerror=alert(1)> {'long ' * 300}", [((), labels[at % 3])])
+        for at in range(36)
+    ]
+    task = Task.build("<b>odd\x07", "sentence", {"train": texts, "test": texts[:9]})
+    result = diff("bert-tiny", "random:bert-tiny", task, device="cpu", **QUICK)  # type: ignore[arg-type]
+    assert set(result.labels.label) == set(labels)
+    page = result.write(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert not HIDDEN.search(page.replace("\n", "").replace("\t", ""))
+    assert "<script>window.ran" not in page
+    assert "<img src=x" not in page
+    assert "gnp\\u202eexe" in page
+    assert "long " * 100 not in page
+
+
+def test_the_texts_of_pairs_are_shown_in_one_line(tmp_path: Path) -> None:
+    rows = [{"text": f"It rains {at}.", "text_b": "It is wet.", "label": "ab"[at % 2]} for at in range(30)]
+    task = read_task(rows, name="pairs", text="text", text_b="text_b", label="label", test_share=0.3)
+    result = diff("bert-tiny", "random:bert-tiny", task, device="cpu", **QUICK)  # type: ignore[arg-type]
+    assert all(re.fullmatch(r"It rains \d+\.\nIt is wet\.", text) for text in result.examples.text)
+    moved = result.examples.assign(moved=1.0)
+    page = replace(result, examples=moved).write(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert re.search(r"It rains \d+\. / It is wet\.", page)
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def test_encoders_and_tasks_are_enough(tmp_path: Path) -> None:
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_preset_is_sound(preset: str) -> None:
     plan = read_plan(preset, encoders=["bert-tiny"])
-    assert len(plan.tasks) == 5
+    assert len(plan.tasks) == (2 if preset == "lora-vs-full" else 5)
     assert plan.cross
     assert plan.encoders == ["bert-tiny"]
 
@@ -57,6 +57,14 @@ def test_the_default_preset_is_the_embedded_encoder_on_the_embedded_tasks_with_o
 def test_paper_small_needs_encoders() -> None:
     with pytest.raises(InputError, match=r"paper-small has 1 problem: encoders is empty; .* \(--encoder\)"):
         read_plan("paper-small")
+
+
+def test_lora_vs_full_needs_encoders_and_names_five_methods() -> None:
+    with pytest.raises(InputError, match=r"lora-vs-full has 1 problem: encoders is empty; .* \(--encoder\)"):
+        read_plan("lora-vs-full")
+    plan = read_plan("lora-vs-full", encoders=["bert-tiny"])
+    assert plan.tuning is not None
+    assert plan.tuning.methods == ["full", "lora 4", "lora 16", "head", "last 2"]
 
 
 def test_the_paper_preset_leaves_out_small_clusters_as_the_paper_does() -> None:

@@ -13,6 +13,7 @@ from closerlook.encoders.source import resolve
 from closerlook.errors import InputError
 from closerlook.representations.extract import extract
 from closerlook.tasks import load_task
+from closerlook.tasks.readers import read_task
 from closerlook.tuning import snapshot_spaces, tune
 from closerlook.tuning.existing import read_run
 from closerlook.tuning.heads import has_head, head_scores
@@ -152,6 +153,28 @@ def test_the_head_scores_what_transformers_itself_predicts(tmp_path: Path, task_
         first = head_scores(source, _first_rows(task, len(right)), ["test"], device="cpu")["test"]
         assert first[1] == pytest.approx(np.mean(right))
         assert first[0] == pytest.approx(np.mean(losses), rel=1e-4)
+
+
+def test_the_head_reads_the_second_text_of_a_pair_with_its_token_type(tmp_path: Path) -> None:
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    torch.manual_seed(0)
+    model = AutoModelForSequenceClassification.from_pretrained(BASE, dtype=torch.float32, id2label={0: "a", 1: "b"})
+    with torch.no_grad():
+        model.base_model.embeddings.token_type_embeddings.weight[1] += torch.randn(model.config.hidden_size)
+    tokenizer = AutoTokenizer.from_pretrained(BASE)
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    rows = [{"text": f"It rains {n}.", "text_b": "It is wet. " * (n % 3 + 1), "label": "ab"[n % 2]} for n in range(9)]
+    task = read_task(rows, name="pairs", text="text", text_b="text_b", label="label")
+    loss, _ = head_scores(resolve(str(tmp_path)), task, ["train"], device="cpu")["train"]
+    losses = []
+    for row in rows:
+        with torch.inference_mode():
+            logits = model.eval()(**tokenizer(str(row["text"]), str(row["text_b"]), return_tensors="pt")).logits
+        losses.append(float(torch.nn.functional.cross_entropy(logits, torch.tensor(["ab".index(str(row["label"]))]))))
+    assert loss == pytest.approx(np.mean(losses), rel=1e-4)
 
 
 def _first_rows(task, n):  # type: ignore[no-untyped-def]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from closerlook.cli.options import HOW, AllowPickle, Data, StoreFolder, TrustRemoteCode
+from closerlook.errors import InputError
 
 if TYPE_CHECKING:
     from closerlook.differences import Difference
@@ -35,7 +36,7 @@ def diff(
     ] = "auto",
     shuffles: Annotated[
         int, Option(min=0, help="Shuffled labellings for the null of separability.", rich_help_panel=HOW)
-    ] = 20,
+    ] = 5,
     resamples: Annotated[
         int, Option(min=4, help="Half samples for the p-values of label distances.", rich_help_panel=HOW)
     ] = 20,
@@ -54,6 +55,9 @@ def diff(
     from closerlook.cli.console import note, print_json, progress
     from closerlook.differences import diff as measure
 
+    target = None if no_page else page
+    if target is not None:
+        _check_page(target)
     with progress("steps") as show:
         result = measure(
             before,
@@ -71,7 +75,7 @@ def diff(
             trust_remote_code=trust_remote_code,
             progress=show,
         )
-    written = None if no_page or page is None else result.write(page)
+    written = None if target is None else result.write(target)
     if as_json:
         print_json(result.to_dict() | {"page": None if written is None else str(written)})
         return
@@ -81,11 +85,21 @@ def diff(
         sys.stdout.write(f"page: {written}\n")
 
 
+def _check_page(page: Path) -> None:
+    """Raise InputError if the page cannot be written there."""
+    from closerlook.representations.atomic import check_writable
+
+    if page.expanduser().is_dir():
+        raise InputError(f"--page {page} is a folder; expected a file, such as {page / 'diff.html'}")
+    check_writable(page.parent, "--page")
+
+
 def _print(result: Difference) -> None:
     """Print the sentences of each task, and a table of what was gained and lost."""
     from closerlook.cli.console import print_table
     from closerlook.differences.page import overview_table
+    from closerlook.escaping import show_text
 
-    sys.stdout.write(f"{result}\n")
+    sys.stdout.writelines(f"{show_text(line)}\n" for line in str(result).split("\n"))
     overview = overview_table(result)
     print_table(overview.title, overview.titles(), overview.shown(), overview.titles()[1:])

@@ -32,7 +32,10 @@ BAR_SECONDS = 0.25
 def study(
     plan: Annotated[
         str,
-        Argument(help="A YAML file with a plan, or a preset: default, paper, or paper-small (which needs --encoder)."),
+        Argument(
+            help="A YAML file with a plan, or a preset: default, paper, paper-small or lora-vs-full (the last two need "
+            "--encoder)."
+        ),
     ] = "default",
     out: Annotated[
         Path, Option(help="Folder for the results; an interrupted study in this folder continues where it stopped.")

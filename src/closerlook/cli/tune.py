@@ -79,6 +79,14 @@ def tune(
     lora: Annotated[
         int | None, Option(help="Train only low-rank adapters, of this rank (needs PEFT).", rich_help_panel=TRAINING)
     ] = None,
+    trained: Annotated[
+        str,
+        Option(
+            help="Weights of the encoder that are trained: all, head (none of them), biases (BitFit), or the last "
+            "layers, as 'last 2'. The linear head is always trained.",
+            rich_help_panel=TRAINING,
+        ),
+    ] = "all",
     trainer: Annotated[
         list[str] | None,
         Option(
@@ -185,6 +193,7 @@ def tune(
         save_weights=save_weights,
         early_stopping=early_stopping,
         lora=lora,
+        trained=trained,
         deterministic=not fast,
         trainer_arguments=dict(map(_trainer_argument, trainer or [])),
     )

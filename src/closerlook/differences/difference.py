@@ -31,7 +31,8 @@ class Difference:
     each task, layer and measure. `layer` is that of the first encoder, `layer_after` that of the second; low, high: the
     95% interval of the change. Measures: accuracy (of a probe on the test split), labels, clusters, separable (1 or 0),
     minimum_distance (mean over labels, in RMS radii), similarity (spatial, to before), cka (to before), and at the last
-    layer separable_pairs (share), also with shuffled labels. labels: one row for each task and label, at the last
+    layer separable_pairs (share), also with shuffled labels, and head_accuracy (of the encoders' own classification
+    heads on test, if they have any with the task's labels). labels: one row for each task and label, at the last
     layer; distances to the nearest other label in RMS radii; moved: 'farther' or 'closer' if the change is significant
     (p ≤ 0.05 after Holm). examples: one row for each test example, at the last layer; moved: in RMS radii; became:
     'right' or 'wrong' if the label of its nearest cluster changed to or from the true one.
@@ -74,6 +75,7 @@ class Difference:
             f"Probe accuracy {100 * accuracy.before:.1f} → {100 * accuracy.after:.1f} % ({verdict}: "
             f"{_signed(100 * accuracy.change)}, 95% interval {_signed(100 * accuracy.low)} to "
             f"{_signed(100 * accuracy.high)}).",
+            *_head_sentence(last.get("head_accuracy")),
             f"Clusters {clusters.before:.0f} → {clusters.after:.0f} for {last['labels'].after:.0f} labels"
             f"{self._separable(last)}.",
         ]
@@ -148,6 +150,16 @@ def records(table: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of a table as plain values, with None for NaN."""
     plain = table.astype(object).where(table.notna(), None)
     return [{str(name): value for name, value in row.items()} for row in plain.to_dict("records")]
+
+
+def _head_sentence(head: Change | None) -> list[str]:
+    """What the classification heads of the two encoders score; empty if neither has a head for the task."""
+    if head is None:
+        return []
+    if not isnan(head.before) and not isnan(head.after):
+        return [f"Accuracy of their own classification heads {100 * head.before:.1f} → {100 * head.after:.1f} %."]
+    state, value = ("before", head.before) if isnan(head.after) else ("after", head.after)
+    return [f"Accuracy of its own classification head {state}: {100 * value:.1f} %."]
 
 
 def _signed(value: float) -> str:

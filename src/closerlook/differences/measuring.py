@@ -30,6 +30,7 @@ from closerlook.representations.extract import Progress, load_tasks
 from closerlook.representations.requested import encoder_info
 from closerlook.representations.space import Space
 from closerlook.representations.store import Store, open_store
+from closerlook.tasks.splitting import with_held_out_split
 from closerlook.tasks.task import Task
 from closerlook.texts import joined
 
@@ -47,7 +48,7 @@ def diff(
     *,
     max_examples: int = 3000,
     pool: str = "auto",
-    shuffles: int = 20,
+    shuffles: int = 5,
     resamples: int = 20,
     seed: int = 0,
     data: str | Path | None = None,
@@ -60,12 +61,13 @@ def diff(
 ) -> Difference:
     """What changed from one encoder to another, on the same examples of one or more tasks.
 
-    Nothing is trained but small probes. before, after: encoders, see `Encoder.load`; of a Trainer's output folder, the
-    last checkpoint is taken. They may be a base and its fine-tuned version, two fine-tuned versions, or unrelated
-    encoders; for these, only what does not depend on coordinates is compared. task: the tasks; each needs train and
-    another split. max_examples: of each split; larger splits are sampled. shuffles: labellings for the null of
-    separability, at the last layer. resamples: half samples for the p-values of label distances. progress: called with
-    the number of finished steps and of all steps. Other options: see `extract`.
+    Nothing is trained but small probes. before, after: encoders, see `Encoder.load`; of a Trainer's output folder,
+    the last checkpoint is taken. They may be a base and its fine-tuned version, two fine-tuned versions, or
+    unrelated encoders; for these, only what does not depend on coordinates is compared. task: the tasks; if train
+    is the only split of one, a fifth of it becomes its test split, with a note in the log and in `settings`.
+    max_examples: of each split; larger splits are sampled. shuffles: labellings for the null of separability, at
+    the last layer. resamples: half samples for the p-values of label distances. progress: called with the number of
+    finished steps and of all steps. Other options: see `extract`.
 
     >>> result = diff("bert-tiny", "out/checkpoint-500", "mine.csv")  # doctest: +SKIP
     >>> print(result)  # doctest: +SKIP
@@ -78,7 +80,7 @@ def diff(
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise InputError(f"{name} is {value!r}; expected a whole number of at least {least}")
     options = Trust(allow_pickle, trust_remote_code)
-    tasks, opened = load_tasks(task, data), open_store(store)
+    tasks, opened = [with_held_out_split(one) for one in load_tasks(task, data)], open_store(store)
     first = find_encoder(before, options)
     sources = (first, find_encoder(after, options, first))
     if sources[0].fingerprint == sources[1].fingerprint:
@@ -114,6 +116,8 @@ def diff(
         "shuffles": shuffles,
         "resamples": resamples,
         "seed": seed,
+        "test_split": [pair.test_split for pair in pairs],
+        "notes": list(dict.fromkeys(note for one in tasks for note in one.notes)),
     }
     import pandas as pd
 
@@ -167,7 +171,7 @@ class _Measured:
             place = {"task": pair.task.name, "layer": first, "layer_after": second, "n": pair.train[at][0].n}
             rows += [place | row for row in self._layer(at, geometry)]
         steps.next()
-        rows += [place | row for row in self._separability()]
+        rows += [place | row for row in [*self._separability(), *self._heads()]]
         self.layers = _frame(rows, LAYERS)
         self.labels = self._labels(geometry)
         self.examples = self._examples(geometry)
@@ -223,6 +227,13 @@ class _Measured:
         if self.repeats.shuffles:
             rows.append({"measure": "separable_pairs_shuffled", "before": shares[0].mean, "after": shares[1].mean})
         return rows
+
+    def _heads(self) -> list[dict[str, object]]:
+        """The accuracy of the encoders' own heads on test; no row if neither has one for this task."""
+        before, after = self.pair.heads
+        if math.isnan(before) and math.isnan(after):
+            return []
+        return [{"measure": "head_accuracy", "before": before, "after": after, "change": after - before}]
 
     def _labels(self, geometry: list[tuple[Clustering, LabelDistances]]) -> pd.DataFrame:
         """For each label at the last layer: its distance to the nearest other label, before and after, in RMS radii."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from closerlook.differences.difference import Difference, records
+from closerlook.escaping import show_all, show_name, show_text
 from closerlook.report.figures.figure import Figure, Layout
 from closerlook.report.figures.style import AFTER, BEFORE, charted, compact, shorten
 from closerlook.report.page import Entry, Group, figure_panel, render
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 MOST_EXAMPLES = 20
 """Rows of each table of examples on the page; the Python object has all of them."""
+
+LONGEST_TEXT = 300
+"""Characters of an example's text on the page."""
 
 PANELS = {
     "accuracy": "probe accuracy, %",
@@ -51,6 +55,7 @@ def write_page(difference: Difference, path: str | Path) -> Path:
 
 def make_page(difference: Difference) -> str:
     """The page as HTML."""
+    difference = escaped(difference)
     parts, specs = [], {}
     for number, (task, sentences) in enumerate(difference.summary().items()):
         figure, name = layers_figure(difference, task), f"spec-{number}"
@@ -77,6 +82,40 @@ def make_page(difference: Difference) -> str:
         settings=settings,
         specs=specs,
     )
+
+
+def escaped(difference: Difference) -> Difference:
+    """The same comparison with names and texts as the page shows them: no control characters, long ones cut."""
+    labels, examples = difference.labels.copy(), difference.examples.copy()
+    for table in (labels, examples):
+        for column in {"task", "label", "nearest_before", "nearest_after", "word"} & set(table):
+            table[column] = [show_name(str(name)) for name in table[column]]
+    examples["text"] = [show_example(str(row["text"]), str(row["word"])) for row in records(difference.examples)]
+    return replace(
+        difference,
+        before=show_name(difference.before),
+        after=show_name(difference.after),
+        settings=show_all(difference.settings),
+        layers=difference.layers.assign(task=[show_name(str(task)) for task in difference.layers.task]),
+        labels=labels,
+        examples=examples,
+    )
+
+
+def show_example(text: str, word: str) -> str:
+    r"""A text in one line, its lines (or the two texts of a pair) separated by a slash; of a long text, a part.
+
+    The part begins before the first occurrence of the word.
+
+    >>> show_example("It rains.\nIt is wet.", ""), show_example("a\0", "")
+    ('It rains. / It is wet.', 'a\\x00')
+    """
+    line = " / ".join(show_text(part) for part in text.split("\n"))
+    if len(line) <= LONGEST_TEXT:
+        return line
+    start = max(line.find(word) - LONGEST_TEXT // 2, 0) if word else 0
+    stop = start + LONGEST_TEXT
+    return f"{'… ' if start else ''}{line[start:stop]}{' …' if stop < len(line) else ''}"
 
 
 def _shown(value: object) -> str:
@@ -148,6 +187,7 @@ TITLES: dict[str, tuple[str, float]] = {
     "cka": ("CKA with before", 1.0),
     "separable_pairs": ("separable pairs of labels, %", 100.0),
     "separable_pairs_shuffled": ("separable pairs with shuffled labels, %", 100.0),
+    "head_accuracy": ("accuracy of the encoder's own head on test, %", 100.0),
 }
 """For each measure in the table of layers: its title, and the factor from the table to the page."""
 
@@ -192,7 +232,10 @@ def examples_tables(difference: Difference, task: str) -> list[Table]:
     tables = []
     for name, (title, rows) in chosen.items():
         count = f"The first {MOST_EXAMPLES} of {len(rows):,}. " if len(rows) > MOST_EXAMPLES and name != "moved" else ""
-        note = f"{count}Test split, last layer. By the label of the nearest cluster of train; moved: in RMS radii."
+        note = (
+            f"{count}Test split, last layer. By the label of the nearest cluster of train; moved: in RMS radii. A "
+            "slash separates the texts of a pair."
+        )
         shown = ("text", "word", "label", "nearest_before", "nearest_after", "moved")
         tables.append(
             Table(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from closerlook.representations.space import Space
 from closerlook.representations.store import Store
 from closerlook.tasks.task import Task, choose_test_split, sample_split
 from closerlook.tuning.existing import CHECKPOINT, read_run
+from closerlook.tuning.heads import has_head, head_scores
 
 log = logging.getLogger("closerlook.differences")
 
@@ -31,7 +33,8 @@ Fine-tuning changes the embeddings little (0.9 and more in our runs); encoders f
 class Pair:
     """One task in two encoders. layers: (layer before, layer after) of each comparison, the last layers at the end.
 
-    train, test: for each of these, the two spaces. test_split: the task's split that is called test here.
+    train, test: for each of these, the two spaces. test_split: the task's split that is called test here. heads: the
+    accuracy of each encoder's own head on that split, NaN for an encoder that has no head with the labels of the task.
     """
 
     task: Task
@@ -39,6 +42,7 @@ class Pair:
     layers: list[tuple[int, int]]
     train: list[tuple[Space, Space]]
     test: list[tuple[Space, Space]]
+    heads: tuple[float, float] = (math.nan, math.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +116,16 @@ def extract_pair(
         by_layer = {(str(space.provenance.split), int(space.provenance.layer or 0)): space for space in spaces}
         by_side.append([[by_layer[name, pair[side]] for pair in layers] for name in ("train", test)])
     train, tested = (list(zip(by_side[0][at], by_side[1][at], strict=True)) for at in range(2))
-    return Pair(small, test, layers, train, tested)
+    before, after = (head_accuracy(source, small, test, device, trust_remote_code) for source in encoders.sources)
+    return Pair(small, test, layers, train, tested, (before, after))
+
+
+def head_accuracy(source: Source, task: Task, split: str, device: str, trust_remote_code: bool) -> float:
+    """The accuracy of an encoder's own classification head on a split; NaN without a head with the task's labels."""
+    if not has_head(source, task):
+        return math.nan
+    _, accuracy = head_scores(source, task, [split], device=device, trust_remote_code=trust_remote_code)[split]
+    return accuracy
 
 
 def are_related(pairs: Sequence[Pair]) -> bool:

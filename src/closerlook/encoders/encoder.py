@@ -185,18 +185,13 @@ class Encoder:
         mask[:, 0] = True  # if all tokens are masked, the result is NaN
         _check_vocabulary(self.name, self.model, int(ids.max()))
         tokens, attention = torch.from_numpy(ids), torch.from_numpy(mask.astype(np.int64))
-        types = self._token_types(windows, mask.shape[1])
-        return _states(self.model, tokens.to(self.device), attention.to(self.device), types)
-
-    def _token_types(self, windows: Sequence[Sequence[int]], length: int) -> torch.Tensor | None:
-        """(windows, length) the type of each token; None without pairs of texts, or if the model uses no types."""
-        pairs = {row: window.types for row, window in enumerate(windows) if isinstance(window, PairWindow)}
-        if not pairs or "token_type_ids" not in self.tokenizer.model_input_names:
-            return None
-        types = torch.zeros((len(windows), length), dtype=torch.int64)
-        for row, values in pairs.items():
-            types[row, : len(values)] = torch.tensor(values)
-        return types.to(self.device)
+        types = token_types(self.tokenizer, windows, mask.shape[1])
+        return _states(
+            self.model,
+            tokens.to(self.device),
+            attention.to(self.device),
+            None if types is None else types.to(self.device),
+        )
 
     def pooled(
         self, alignment: Alignment, pooling: Pooling, layers: Sequence[int], batch_tokens: int | None = None
@@ -340,6 +335,19 @@ def weights_digest(model: torch.nn.Module) -> str:
             continue
         digest.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
     return digest.hexdigest()
+
+
+def token_types(
+    tokenizer: PreTrainedTokenizerBase, windows: Sequence[Sequence[int]], length: int
+) -> torch.Tensor | None:
+    """(windows, length) the type of each token; None without pairs of texts, or if the model uses no types."""
+    pairs = {row: window.types for row, window in enumerate(windows) if isinstance(window, PairWindow)}
+    if not pairs or "token_type_ids" not in tokenizer.model_input_names:
+        return None
+    types = torch.zeros((len(windows), length), dtype=torch.int64)
+    for row, values in pairs.items():
+        types[row, : len(values)] = torch.tensor(values)
+    return types
 
 
 def _states(

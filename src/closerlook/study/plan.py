@@ -30,7 +30,7 @@ from closerlook.tuning.schedule import read_snapshots
 MOST_PROBLEMS = 30
 """Problems that an error message lists."""
 
-PRESETS = ("default", "paper", "paper-small")
+PRESETS = ("default", "paper", "paper-small", "lora-vs-full")
 
 log = logging.getLogger(__name__)
 
@@ -196,7 +196,7 @@ def _outside(pair: Cross, plan: Plan) -> list[str]:
 
 
 def read_plan(source: str | Path, **changes: Any) -> Plan:
-    """The plan in a YAML file, or a preset: default, paper, paper-small. changes: entries to replace.
+    """The plan in a YAML file, or a preset: see `PRESETS`. changes: entries to replace.
 
     If `tasks` replaces the tasks of a preset, the cross pairs of the preset that name other tasks are dropped, with a
     note in the log. The cross pairs of a YAML file are never dropped: they must name tasks of the plan.

@@ -45,7 +45,7 @@ def run_study(
 ) -> CompletedStudy:
     """Run every cell of a plan whose result is not in `out` yet, and write the table.
 
-    plan: a Plan, its entries, a YAML file, or a preset (default, paper, paper-small). store: the folder for vectors; by
+    plan: a Plan, its entries, a YAML file, or a preset (see `PRESETS`). store: the folder for vectors; by
     default in `out`. engine: 'here' (this process), 'processes' or 'dask'; by default processes, or here for a single
     worker. workers: the number of processes; by default one for each core. scheduler: the address of a Dask scheduler,
     or a `Cluster` with TLS files and a timeout for lost workers. resume: continue interrupted fine-tunings from their

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from dataclasses import replace
 
@@ -10,6 +11,8 @@ import numpy as np
 from closerlook.errors import InputError
 from closerlook.tasks.task import Split, Task
 from closerlook.texts import Text
+
+log = logging.getLogger("closerlook.tasks")
 
 TEST_SHARE = 0.2
 """The share of the examples that a test split gets."""
@@ -50,6 +53,15 @@ def with_test_split(task: Task, share: float = TEST_SHARE, seed: int = SEED) -> 
     middle = [split for split in task.splits if split.name == "dev"]
     splits = (parts["train"], *middle, parts["test"], *others)
     return replace(task, splits=splits, notes=(*task.notes, note))
+
+
+def with_held_out_split(task: Task) -> Task:
+    """The task itself; if train is its only split, with a test split that is taken from it. The log says so."""
+    if [split.name for split in task.splits] != ["train"]:
+        return task
+    task = with_test_split(task)
+    log.warning("%s", task.notes[-1])
+    return task
 
 
 def _choose(train: Split, share: float, seed: int) -> set[Text]:

@@ -23,6 +23,8 @@ from typing import Any, TypeGuard
 from closerlook.encoders.configuration import read_json
 from closerlook.encoders.source import Source, resolve
 from closerlook.errors import InputError
+from closerlook.tuning.settings import TuningSettings
+from closerlook.tuning.trainable import ALL, BIASES
 from closerlook.tuning.tuned import FILE as TUNED_FILE
 from closerlook.tuning.tuned import TuningResult
 
@@ -150,8 +152,7 @@ class _Reader:
             for path in [str((folder / str(snapshot.weights)).absolute())]
         ]
         base = found[0] if self.base is None else self._base_checkpoint([])
-        method = f"lora {run.settings.lora}" if run.settings.lora else FULL
-        return ExistingRun(base, tuple(found[1:]), method, run.seed, run.task)
+        return ExistingRun(base, tuple(found[1:]), _method_of_tune(run.settings), run.seed, run.task)
 
     def _base_checkpoint(self, folders: Sequence[Path]) -> Checkpoint:
         """The encoder before the training: as given, or as the first checkpoint names it."""
@@ -256,6 +257,13 @@ def _method(source: Source) -> str:
     config = read_json(source.adapter / "adapter_config.json")
     kind, rank = str(config.get("peft_type", "adapter")).lower(), config.get("r")
     return f"{kind} {rank}" if isinstance(rank, int) else kind
+
+
+def _method_of_tune(settings: TuningSettings) -> str:
+    """The method of a run of `closerlook tune`, by the names that plans use."""
+    if settings.lora:
+        return f"lora {settings.lora}"
+    return {ALL: FULL, BIASES: "bitfit"}.get(settings.trained, settings.trained)
 
 
 def _seed(source: Source) -> int | None:

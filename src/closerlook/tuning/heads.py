@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +15,7 @@ from closerlook.tasks.task import Split, Task, Unit
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PreTrainedModel
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from closerlook.encoders.alignment import Alignment
 
@@ -72,7 +73,7 @@ def head_scores(
     for name in splits:
         split = task.split(name)
         aligned = align(tokenizer, split.texts, window_limit(model, tokenizer))
-        logits = _example_logits(model, aligned, split, task.unit)
+        logits = _example_logits(partial(_logits, model, tokenizer, aligned.windows), aligned, split, task.unit)
         scores[name] = _score(logits, columns[split.y])
     return scores
 
@@ -85,10 +86,12 @@ def _score(logits: NDArray[np.float64], y: NDArray[np.int64]) -> tuple[float, fl
     return float(loss), float((logits.argmax(1) == y).mean())
 
 
-def _example_logits(model: PreTrainedModel, aligned: Alignment, split: Split, unit: Unit) -> NDArray[np.float64]:
-    """The logits (n, outputs) of the examples of a split."""
+def _example_logits(
+    batches: Callable[[], Iterator[NDArray[np.float64]]], aligned: Alignment, split: Split, unit: Unit
+) -> NDArray[np.float64]:
+    """The logits (n, outputs) of the examples of a split. batches: those of the windows, batch by batch."""
     if unit == "sentence":
-        windows = np.concatenate(list(_logits(model, aligned.windows)))
+        windows = np.concatenate(list(batches()))
         texts = np.zeros((len(split.texts), windows.shape[1]))
         np.add.at(texts, aligned.window_text, windows)
         texts /= np.bincount(aligned.window_text, minlength=len(texts))[:, None]
@@ -99,7 +102,7 @@ def _example_logits(model: PreTrainedModel, aligned: Alignment, split: Split, un
     by_window = np.argsort(window, kind="stable")
     rows: NDArray[np.float64] | None = None
     start = 0
-    for logits in _logits(model, aligned.windows):
+    for logits in batches():
         own = by_window[slice(*np.searchsorted(window[by_window], (start, start + len(logits))))]
         if rows is None:
             rows = np.zeros((len(word), logits.shape[-1]))
@@ -109,11 +112,13 @@ def _example_logits(model: PreTrainedModel, aligned: Alignment, split: Split, un
     return rows
 
 
-def _logits(model: PreTrainedModel, windows: Sequence[Sequence[int]]) -> Iterator[NDArray[np.float64]]:
+def _logits(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, windows: Sequence[Sequence[int]]
+) -> Iterator[NDArray[np.float64]]:
     """The logits of the windows, batch by batch, in order."""
     import torch
 
-    from closerlook.encoders.encoder import BATCH_TOKENS
+    from closerlook.encoders.encoder import BATCH_TOKENS, token_types
 
     device = next(model.parameters()).device
     budget = BATCH_TOKENS.get(device.type, 8192)
@@ -125,8 +130,12 @@ def _logits(model: PreTrainedModel, windows: Sequence[Sequence[int]]) -> Iterato
             stop += 1
         stop = max(stop, start + 1)
         ids, mask = _padded(windows[start:stop], getattr(model.config, "pad_token_id", None) or 0)
+        inputs = {"input_ids": ids, "attention_mask": mask}
+        types = token_types(tokenizer, windows[start:stop], ids.shape[1])
+        if types is not None:
+            inputs["token_type_ids"] = types
         with torch.inference_mode():
-            logits = model(input_ids=ids.to(device), attention_mask=mask.to(device)).logits
+            logits = model(**{name: values.to(device) for name, values in inputs.items()}).logits
         yield logits.double().cpu().numpy()
         start = stop
 
