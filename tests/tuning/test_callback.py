@@ -303,12 +303,17 @@ class Diverging(hf.TrainerCallback):
 
 def test_vectors_that_are_not_finite_do_not_stop_the_training(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     trainer = own_trainer(tmp_path, Diverging(), max_steps=1)
-    GeometryCallback(small("token", 10, 4), layers="1,2", results=tmp_path / "g.jsonl").attach(trainer)
+    GeometryCallback(small("token", 10, 4), layers="last", results=tmp_path / "g.jsonl").attach(trainer)
     trainer.train()
     lines = [json.loads(line) for line in (tmp_path / "g.jsonl").read_text().splitlines()]
-    assert [(line["step"], line["layer"]) for line in lines] == [(0, 1), (0, 2), (1, 1)]
-    message = "step 1: layer 2 of task small-token is not measured: it has vectors that are not finite"
-    assert message in [record.message for record in caplog.records]
+    assert [line["step"] for line in lines] == [0]
+    assert "step 1: task small-token is not measured: encoder" in caplog.text
+    assert "gives NaN or infinity at layer 2" in caplog.text
+    trainer = own_trainer(tmp_path)
+    Diverging().on_step_end(None, None, None, trainer.model)
+    GeometryCallback(small("token", 10, 4), layers="last").attach(trainer)
+    with pytest.raises(WorkError, match="gives NaN or infinity at layer 2"):
+        trainer.train()
 
 
 def test_a_resumed_training_says_what_similarity_is_compared_with(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
 from closerlook.encoders.encoder import Encoder
-from closerlook.errors import InputError, WorkError
+from closerlook.errors import CloserLookError, InputError, WorkError
 from closerlook.representations.extract import choose_layers, load_tasks
 from closerlook.tuning.alarms import LEVEL, Alarm
 from closerlook.tuning.budget import Budget
@@ -169,12 +169,7 @@ class GeometryCallback(TrainerCallback):  # type: ignore[misc]  # transformers i
         """Measure all tasks; write, log and report what was found."""
         begun = time.perf_counter()
         step, before = state.global_step, sum(task.once for task in self.tasks)
-        with preserved_random_state():
-            measured = [
-                layer
-                for task in self.tasks
-                for layer in task.measure(self.encoder, self.chosen_layers, step, self.threads)
-            ]
+        measured = [layer for task in self.tasks for layer in self._measure_task(task, step)]
         self._measured_step = step
         once = sum(task.once for task in self.tasks) - before
         seconds = time.perf_counter() - begun
@@ -186,6 +181,17 @@ class GeometryCallback(TrainerCallback):  # type: ignore[misc]  # transformers i
             log.warning("%s", found)
             if callable(self.alarm):
                 self.alarm(found)
+
+    def _measure_task(self, task: WatchedTask, step: int) -> list[Measured]:
+        """The measurements of one task; after the start, what cannot be measured does not stop the training."""
+        try:
+            with preserved_random_state():
+                return task.measure(self.encoder, self.chosen_layers, step, self.threads)
+        except CloserLookError as error:  # such as NaN, once a training has diverged
+            if step == self._start_step:
+                raise
+            log.warning("step %d: task %s is not measured: %s", step, task.task.name, error)
+            return []
 
     def _share(self, state: State) -> float:
         """The share of time that measurements took so far; NaN at the start."""

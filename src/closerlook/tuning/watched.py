@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,18 +61,12 @@ class WatchedTask:
         self._alarms = {layer: AlarmState(self.task.name, layer, alarm_level or 0.0) for layer in watched}
 
     def measure(self, encoder: Encoder, layers: list[int], step: int, threads: int | None) -> list[Measured]:
-        """The measurements of all layers whose vectors are finite; the first of a layer defines its start."""
+        """The measurements of all layers; the first call defines the start."""
         vectors = [examples.vectors(encoder, layers) for examples in self._examples]
         codes = [examples.y for examples in self._examples]
         labels = text_array(self.task.labels)[codes[0]]
         measured = []
         for at, layer in enumerate(layers):
-            if not all(np.isfinite(part[at]).all() for part in vectors):
-                log.warning(
-                    "step %d: layer %d of task %s is not measured: it has vectors that are not finite",
-                    *(step, layer, self.task.name),
-                )
-                continue
             X, correct = vectors[0][at], np.zeros(0, np.bool_)
             if self.held_out is not None:
                 correct = predict_held_out(X, codes[0], vectors[1][at], codes[1])
