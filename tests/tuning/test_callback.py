@@ -15,6 +15,7 @@ from closerlook.encoders.encoder import Encoder
 from closerlook.encoders.source import EMBEDDED, resolve
 from closerlook.errors import CloserLookError, InputError, WorkError
 from closerlook.geometry import cluster, cluster_distances, label_distances, spatial_similarity
+from closerlook.report.watched import write_watched
 from closerlook.representations.extract import extract
 from closerlook.tasks import load_task
 from closerlook.tasks.task import Task
@@ -103,6 +104,12 @@ def test_logged_values_equal_those_of_the_library(measured_training: Any) -> Non
     expected = spatial_similarity(*tables, permutations=0, resamples=0).pearson
     assert line["similarity"] == pytest.approx(expected, abs=1e-3)
     assert lines[1]["similarity"] == pytest.approx(1.0)
+
+
+def test_the_results_file_becomes_a_page(measured_training: Any) -> None:
+    page, training = write_watched(Path(measured_training[0].args.output_dir) / "new" / "geometry.jsonl", figures=False)
+    assert training.rows.step.unique().tolist() == [0, 3, 6, 8]
+    assert "small-token" in page.read_text()
 
 
 def test_the_trainer_still_logs_its_own_values(measured_training: Any) -> None:
