@@ -33,7 +33,7 @@ class Options(argparse.Namespace):
     device: str
     every: int
     epochs: float
-    max_examples: int
+    max_points: int
     threads: int
 
 
@@ -45,7 +45,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--every", type=int, default=50)
     parser.add_argument("--epochs", type=float, default=4)
-    parser.add_argument("--max-examples", type=int, default=2000)
+    parser.add_argument("--max-points", type=int, default=2000)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args(namespace=Options())
     torch.set_num_threads(options.threads)
@@ -60,7 +60,12 @@ def measure_callback(options: Options, task: Task) -> None:
     """Time the callback on the last layer and on all layers."""
     for layers in ("last", "all"):
         callback = GeometryCallback(
-            task, every=options.every, layers=layers, max_examples=options.max_examples, threads=options.threads
+            task,
+            every=options.every,
+            layers=layers,
+            max_points=options.max_points,
+            threads=options.threads,
+            max_share=None,
         )
         seconds, steps = run_training(options, task, callback)
         training = seconds - callback.seconds

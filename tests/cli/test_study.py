@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from closerlook.cli import study as command
+from closerlook.cli import study_progress
 from closerlook.representations.space import Space
 from closerlook.study.kinds import geometry
 from closerlook.study.results import load_results
@@ -155,7 +155,7 @@ def test_a_dry_run_of_a_finished_study_costs_nothing(frozen: Path, tmp_path: Pat
 def test_progress_is_a_line_now_and_then_where_it_goes_to_a_file(
     frozen: Path, tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(study_progress, "QUIET_SECONDS", 0.0)
     _, err = run(capsys, "study", frozen, "--out", tmp_path / "out", "--engine", "here")
     lines = [line for line in err.splitlines() if " of 3 cells finished; " in line]
     assert lines[0].startswith("0 of 3 cells finished; ")
@@ -235,7 +235,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     ("seconds", "told"), [(0.4, "0 s"), (89, "89 s"), (120, "2 min"), (5399, "90 min"), (9000, "2.5 h")]
 )
 def test_times_are_told_in_few_figures(seconds: float, told: str) -> None:
-    assert command.span(seconds) == told
+    assert study_progress.span(seconds) == told
 
 
 @pytest.mark.parametrize("out", ["file", "file/below", "/proc/closerlook"])

@@ -1,4 +1,4 @@
-"""`closerlook report`: write the page of a study and its figures."""
+"""`closerlook report`: write the page of a study, or of a training measured by `GeometryCallback`, and its figures."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
+from closerlook.errors import InputError
+
 if TYPE_CHECKING:
     from closerlook.study.findings import Finding
 
@@ -14,7 +16,13 @@ EXAMPLE = "Example: closerlook report my-study"
 
 
 def report(
-    folder: Annotated[Path, Argument(help="The folder of a finished study, or its results.parquet.")] = Path("study"),
+    folder: Annotated[
+        Path,
+        Argument(
+            help="The folder of a finished study, or its results.parquet; or a .jsonl file of GeometryCallback, whose "
+            "page is written next to it."
+        ),
+    ] = Path("study"),
     figures: Annotated[
         bool, Option("--figures/--no-figures", help="Also write each figure as SVG, PNG and PDF, and its data as CSV.")
     ] = True,
@@ -26,16 +34,31 @@ def report(
         ),
     ] = None,
     as_json: Annotated[
-        bool, Option("--json", help="Print one JSON object: the path of the page and the five verdicts.")
+        bool,
+        Option(
+            "--json",
+            help="Print one JSON object: the path of the page and the five verdicts; of a training, its tasks, steps "
+            "and alarms.",
+        ),
     ] = False,
 ) -> None:
-    """Write one HTML page with the tables, figures and verdicts of a study, from its results table."""
+    """Write one HTML page with the tables, figures and verdicts of a study, from its results table.
+
+    Of a training that GeometryCallback measured, the page shows each task and layer over the steps.
+    """
     import sys
 
     from closerlook.cli.console import note, print_json
     from closerlook.report import write_report
     from closerlook.report.archive import archive as write_archive
 
+    if folder.suffix == ".jsonl" and not folder.is_dir():
+        if archive is not None:
+            raise InputError(
+                f"--archive given with {folder}; it is for studies, and the page of a training is one file"
+            )
+        _report_training(folder, figures=figures, as_json=as_json)
+        return
     if archive is None:
         page = write_report(folder, figures=figures)
     else:
@@ -50,6 +73,28 @@ def report(
         return
     if figures:
         note(f"figures: {page.parent / 'figures'}")
+    sys.stdout.write(f"{page}\n")
+
+
+def _report_training(file: Path, *, figures: bool, as_json: bool) -> None:
+    """Write the page of a results file of GeometryCallback, and print its path."""
+    import sys
+
+    from closerlook.cli.console import note, print_json
+    from closerlook.report.watched import figures_folder, write_watched
+
+    page, training = write_watched(file, figures=figures)
+    if as_json:
+        rows = training.rows
+        alarms = [
+            {"step": row.step, "task": row.task, "layer": row.layer, "measure": name}
+            for row in rows.itertuples()
+            for name in row.alarms
+        ]
+        print_json({"page": str(page), "tasks": training.tasks, "steps": rows.step.unique(), "alarms": alarms})
+        return
+    if figures:
+        note(f"figures: {figures_folder(page)}")
     sys.stdout.write(f"{page}\n")
 
 

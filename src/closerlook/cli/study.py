@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
 from closerlook.cli.options import Data, Resume, TestShare
+from closerlook.cli.study_progress import span, watching
 from closerlook.errors import InputError, WorkError
-from closerlook.escaping import show_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from closerlook.study.cells import ResolvedPlan, ResolvedRun
     from closerlook.study.cluster import Cluster
-    from closerlook.study.runner import ProgressCallback, StudyState
+    from closerlook.study.plan import ExistingRun
     from closerlook.study.study import CompletedStudy
 
 EXAMPLE = "Example: closerlook study plan.yaml --out my-study --workers 4"
 CLUSTER = "Dask cluster"
-QUIET_SECONDS = 10.0
-BAR_SECONDS = 0.25
-"""Seconds between two progress lines if standard error is a file, and between two updates of the bar on a terminal."""
 
 
 def study(
@@ -62,6 +59,17 @@ def study(
     tuned_on: Annotated[
         list[str] | None, Option(help="Task that the run was trained on, if known; one for all runs, or one each.")
     ] = None,
+    watch: Annotated[
+        bool,
+        Option(
+            "--watch",
+            help="Follow a training that is going on: measure each new complete checkpoint of the runs, and write the "
+            "page again, until the training is over.",
+        ),
+    ] = False,
+    watch_timeout: Annotated[
+        float, Option(min=0, help="Seconds without a new checkpoint after which --watch ends.")
+    ] = 3600.0,
     data: Data = None,
     test_share: TestShare = None,
     store: Annotated[Path | None, Option(help="Folder in which the vectors are cached. (default: OUT/store)")] = None,
@@ -111,14 +119,16 @@ def study(
 
     To continue an interrupted study, run the same command again: finished units of work (cells) are not repeated.
     """
-    from closerlook.cli.console import note, print_json
+    from closerlook.cli.console import print_json
     from closerlook.representations.atomic import check_writable
     from closerlook.study.engines import choose_engine
-    from closerlook.study.results import study_in
+    from closerlook.study.plan import read_plan
     from closerlook.study.study import execute_study, resolve_study
 
     cluster = _cluster(scheduler, {"tls_ca": tls_ca, "tls_cert": tls_cert, "tls_key": tls_key}, worker_timeout)
     choose_engine(engine, workers, cluster)
+    if watch and dry_run:
+        raise InputError("--watch and --dry-run given; expected one of them")
     if not dry_run:
         check_writable(out, "--out")
     runs = _runs(run, base, tuned_on)
@@ -132,10 +142,35 @@ def study(
         "test_share": test_share,
         "device": device,
     }
-    resolved = resolve_study(plan, out, store, **changes)
+    resolve = partial(resolve_study, plan, out, store, **changes)
     if dry_run:
-        _forecast(resolved, out, as_json=as_json)
+        _forecast(resolve(), out, as_json=as_json)
         return
+    execute = partial(execute_study, out=out, engine=engine, workers=workers, scheduler=cluster, resume=resume)
+    complete = partial(_complete, execute=execute, out=out, report=report)
+    if watch:
+        done, page = _follow(read_plan(plan, **changes).runs, resolve, complete, watch_timeout)
+    else:
+        done, page = complete(resolve())
+    if as_json:
+        print_json(_as_dict(done) | {"report": page})
+    else:
+        _print(done)
+        if page is not None:
+            sys.stdout.write(f"report: {page}\n")
+    if done.state.failed:
+        raise WorkError(f"{_failures(done)}; see {out / 'failed'}, and run the same command again to retry them")
+
+
+Completed = tuple["CompletedStudy", str | None]
+"""A study that has run, and the path of its page."""
+
+
+def _complete(resolved: ResolvedPlan, *, execute: Callable[..., CompletedStudy], out: Path, report: bool) -> Completed:
+    """Run a resolved plan, with notes about it, and write its page."""
+    from closerlook.cli.console import note
+    from closerlook.study.results import study_in
+
     requested = resolved.plan
     subjects = ", ".join([*requested.encoders, *resolved.runs])
     note(f"study {requested.name}: {subjects} × {', '.join(requested.tasks)}, into {out}")
@@ -146,24 +181,49 @@ def study(
         note(
             f"the results table and report of study {previous} in this folder are replaced; its finished cells are kept"
         )
-    with watching() as watch:
-        done = execute_study(
-            resolved, out, engine=engine, workers=workers, scheduler=cluster, resume=resume, watch=watch
-        )
-    page = _report(done.out) if report else None
-    if as_json:
-        print_json(_as_dict(done) | {"report": page})
-    else:
-        _print(done)
-        if page is not None:
-            sys.stdout.write(f"report: {page}\n")
-    if done.state.failed:
-        failed, blocked = len(done.state.failed), done.state.blocked
-        first = next(iter(done.state.failed.values()))
-        raise WorkError(
-            f"{failed} of {done.state.total} cells failed, and {blocked} depend on them; first failure: {first}; see "
-            f"{out / 'failed'}, and run the same command again to retry them"
-        )
+    with watching() as show:
+        done = execute(resolved, watch=show)
+    return done, _report(done.out) if report else None
+
+
+def _follow(
+    runs: Sequence[ExistingRun],
+    resolve: Callable[[], ResolvedPlan],
+    complete: Callable[[ResolvedPlan], Completed],
+    timeout: float,
+) -> Completed:
+    """Complete the study again whenever its runs have new checkpoints, until their trainings are over."""
+    from closerlook.cli.console import note
+    from closerlook.study.following import follow, keep_measured
+
+    if not runs:
+        raise InputError("--watch given without a run; expected --run, or runs in the plan")
+    rounds: list[Completed] = []
+    measured: ResolvedPlan | None = None
+
+    def refresh() -> None:
+        nonlocal measured
+        resolved = keep_measured(resolve(), measured)
+        rounds[:] = [complete(resolved)]
+        done, page = rounds[0]
+        if done.state.failed:
+            note(f"{_failures(done)}; they are tried again with the next checkpoint")
+        else:
+            measured = resolved
+        note(f"waiting for checkpoints; the page so far: {page}" if page else "waiting for checkpoints")
+
+    note(f"waiting for checkpoints; ends with the training, after {timeout:g} s without a new one, or with Ctrl-C")
+    note(f"no longer watching: {follow([run.checkpoints for run in runs], refresh, timeout=timeout, note=note)}")
+    return rounds[0]
+
+
+def _failures(done: CompletedStudy) -> str:
+    """How many cells failed, and the first failure."""
+    first = next(iter(done.state.failed.values()))
+    return (
+        f"{len(done.state.failed)} of {done.state.total} cells failed, and {done.state.blocked} depend on them; first "
+        f"failure: {first}"
+    )
 
 
 def _cluster(scheduler: str | None, tls: dict[str, Path | None], worker_timeout: float) -> Cluster | None:
@@ -269,88 +329,6 @@ def _settings(resolved: ResolvedPlan) -> None:
     rest = plan.to_dict()
     hidden = {"name", "encoders", "tasks", "tuning", "snapshots", "cross"}
     print_table("settings", ["entry", "value"], [[key, rest[key]] for key in rest if key not in hidden])
-
-
-def span(seconds: float) -> str:
-    """A duration as text: '12 s', '3 min', '2.5 h'."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-# ---- progress ----
-
-
-class watching:  # noqa: N801 - a context manager, used like a function
-    """Yields a function that shows the progress of a study: a bar on a terminal, a line every few seconds in a file."""
-
-    def __enter__(self) -> ProgressCallback:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-        console = Console(stderr=True)
-        self._bar = None
-        self._due = time.monotonic() + (0.0 if console.is_terminal else QUIET_SECONDS)
-        if console.is_terminal:
-            columns = (
-                TextColumn("cells"),
-                BarColumn(bar_width=24),
-                MofNCompleteColumn(),
-                TextColumn("{task.fields[details]}", markup=False),
-            )
-            self._bar = Progress(*columns, console=console, transient=True)
-            self._task = self._bar.add_task("cells", total=None, details="")
-            self._bar.start()
-        return self._show
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-    def _show(self, state: StudyState) -> None:
-        now = time.monotonic()
-        if now < self._due:  # it is called after every cell, and to look up the memory takes longer than a small cell
-            return
-        if self._bar is not None:
-            self._due = now + BAR_SECONDS
-            self._bar.update(self._task, completed=len(state.done), total=state.total, details=_progress_details(state))
-        else:
-            self._due = now + QUIET_SECONDS
-            about = "about " if any(state.coming.values()) else ""
-            sys.stderr.write(
-                f"{len(state.done):,} of {about}{state.total:,} cells finished; {_progress_details(state)}\n"
-            )
-
-
-def _progress_details(state: StudyState) -> str:
-    """Failures, remaining time, memory, and the cells that run now, in one line."""
-    from closerlook.cli.console import bytes_text
-
-    running = [state.graph.cells[key].title for key in state.running]
-    others = len(running) - 1
-    more = f" (and {others} other {'cell' if others == 1 else 'cells'})" if others > 0 else ""
-    seconds = state.seconds_left
-    parts = [
-        f"{len(state.failed)} failed" if state.failed else "",
-        "" if seconds is None else f"about {span(seconds)} left",
-        f"{bytes_text(_memory())} memory",
-        f"running: {show_text(running[0])}{more}" if running else "",
-    ]
-    return "; ".join(part for part in parts if part)
-
-
-def _memory() -> int:
-    """Memory of this process and its workers, in bytes."""
-    import psutil
-
-    here = psutil.Process()
-    total = 0
-    for process in [here, *here.children(recursive=True)]:
-        try:
-            total += process.memory_info().rss
-        except psutil.Error:
-            continue
-    return total
 
 
 # ---- results ----
