@@ -36,9 +36,15 @@ def _by_state(
 
 
 def runs_of(results: Results, encoder: str, task: str, tuned_on: str = "") -> list[Run]:
-    """The fine-tuning runs of an encoder measured on a task, one for each seed. tuned_on: the default is `task`."""
-    key = (encoder, task, tuned_on or task)
-    return [run for run in results.all_runs if (run.encoder, run.task, run.tuned_on) == key]
+    """The fine-tuning runs of an encoder measured on a task, one for each seed.
+
+    tuned_on: the default is `task`, or a training whose task is not known.
+    """
+    return [
+        run
+        for run in results.all_runs
+        if (run.encoder, run.task) == (encoder, task) and (run.tuned_on == tuned_on if tuned_on else run.own)
+    ]
 
 
 def over_seeds(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from closerlook.errors import InputError
 from closerlook.escaping import parse_json, show_all
-from closerlook.study.readings import Results
+from closerlook.study.readings import Results, own_ends
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,7 +59,7 @@ def blocked_spaces(results: Results) -> tuple[list[BlockedSpace], int]:
     Spaces in which all points coincide are excluded.
     """
     rows = results.of("blocked_merge")
-    ends = rows[(rows.split == "train") & ((rows.tuned_on == "") | ((rows.tuned_on == rows.task) & rows["is_final"]))]
+    ends = rows[(rows.split == "train") & ((rows.tuned_on == "") | own_ends(rows))]
     spaces: list[tuple[tuple[int, int, int], BlockedSpace]] = []
     for _, part in ends.groupby(["encoder", "task", "layer", "tuned_on", "seed"]):
         if _value(results, part, "rms_radius") == 0:  # all points coincide, as those of [CLS] at layer 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from closerlook.geometry.split_halves import Prediction, predictiveness
 from closerlook.report.tables import Column, Table, Value, count_of, show_number, text_columns
-from closerlook.study.readings import Measurement, Results
+from closerlook.study.readings import Measurement, Results, own_ends
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +33,7 @@ def split_half_data(results: Results) -> pd.DataFrame:
     for name, measure in measures.items():
         rows = results.of(measure)
         rows = rows[
-            (rows.split == "train") & ((rows.tuned_on == "") | ((rows.tuned_on == rows.task) & rows["is_final"]))
+            (rows.split == "train") & ((rows.tuned_on == "") | own_ends(rows))
         ]
         kept = ["value", "ci_low", "ci_high"] if name == "halves" else ["value"]
         part = rows[PLACE + kept].rename(columns={"value": name, "ci_low": "low", "ci_high": "high"})

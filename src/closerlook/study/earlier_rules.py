@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from closerlook.study.findings import relation, similarity_by_layer
 from closerlook.study.readings import Results, Run
+from closerlook.study.runs import UNKNOWN
 from closerlook.study.verdicts import SIGNIFICANCE
 
 LEAST_RUNS = 3
@@ -49,7 +50,8 @@ def earlier_verdicts(results: Results) -> list[EarlierVerdict]:
 
 
 def _judge(results: Results, number: int, version: int, holds: Holds, rule: str, *, own: bool) -> EarlierVerdict:
-    answers = {run: holds(results, run) for run in results.runs(own=own)}
+    runs = [run for run in results.runs(own=own) if number == 5 or run.tuned_on != UNKNOWN]
+    answers = {run: holds(results, run) for run in runs}
     n_for, n_against = (sum(answer is side for answer in answers.values()) for side in (True, False))
     known = n_for + n_against
     share = n_for / known if known else 0.0

@@ -17,7 +17,7 @@ from closerlook.study.kinds.comparison import FEWEST_LABELS
 from closerlook.study.noise import HARM, Effect, NoHarm, change, count_change, half_width, no_harm, seed_margin
 from closerlook.study.readings import Measurement, Results, index_results
 from closerlook.study.rules import RULES, VERSION, rules_hash
-from closerlook.study.runs import Pair, Run, by_pair
+from closerlook.study.runs import UNKNOWN, Pair, Run, by_pair
 from closerlook.study.shuffled_clauses import null_clause, null_text, show_count, show_similarity, shuffled_clause
 from closerlook.study.verdicts import (
     SHARE,
@@ -54,7 +54,19 @@ def judge_results(results: Results) -> list[Finding]:
 
 
 def _pairs(results: Results, *, own: bool) -> dict[Pair, list[Run]]:
-    return by_pair(results.runs(own=own))
+    """The runs of each pair whose fine-tuning task is known."""
+    return by_pair(run for run in results.runs(own=own) if run.tuned_on != UNKNOWN)
+
+
+UNKNOWN_TASK = (
+    "the task of this training is not known, and the rule needs it: name it in the plan (tuned_on), if it is this task"
+)
+
+
+def _of_unknown_task(results: Results) -> list[Answer]:
+    """The answers of existing trainings whose task the plan does not name, by rules that need it."""
+    pairs = by_pair(run for run in results.all_runs if run.tuned_on == UNKNOWN)
+    return [Answer(pair, "no answer", UNKNOWN_TASK) for pair in pairs]
 
 
 SUPPORTS: dict[str, tuple[Support, Support]] = {"up": ("for", "against"), "down": ("against", "for")}
@@ -81,6 +93,7 @@ NO_TRAIN_TEST = "no train–test similarity was measured before and after fine-t
 def diverge(results: Results) -> Finding:
     """Finding 1: fine-tuning makes train and test diverge, mostly without harm."""
     answers = [_diverges(results, pair, runs) for pair, runs in _pairs(results, own=True).items()]
+    answers += _of_unknown_task(results)
     known = with_answer(answers)
     lower = sum("falls" in answer.signs for answer in known)
     return make_finding(
@@ -164,7 +177,7 @@ def _reasons(answers: Sequence[Answer]) -> str:
 def form_clusters(results: Results) -> Finding:
     """Finding 2: fine-tuning groups the points of a label into few clusters."""
     pairs = _pairs(results, own=True)
-    answers = [_forms_clusters(results, pair, runs) for pair, runs in pairs.items()]
+    answers = [_forms_clusters(results, pair, runs) for pair, runs in pairs.items()] + _of_unknown_task(results)
     known = with_answer(answers)
     minimal = sum("minimal" in answer.signs for answer in answers)
     lowest = f"{count_pairs(minimal)} had the lowest possible number of clusters before and after; " if minimal else ""
@@ -179,7 +192,7 @@ def form_clusters(results: Results) -> Finding:
         unit="clusters",
         no_answer="every space had the lowest possible number of clusters before and after fine-tuning"
         if minimal
-        else "no cluster counts were measured before and after fine-tuning",
+        else _reasons(answers) or "no cluster counts were measured before and after fine-tuning",
     )
 
 
@@ -215,7 +228,7 @@ def _value(measurement: Measurement | None) -> float:
 def move_apart(results: Results) -> Finding:
     """Finding 3: clusters of different labels move away from each other."""
     pairs = _pairs(results, own=True)
-    answers = [_moves(results, pair, runs) for pair, runs in pairs.items()]
+    answers = [_moves(results, pair, runs) for pair, runs in pairs.items()] + _of_unknown_task(results)
     relative = [
         shift for runs in pairs.values() for run in runs if (shift := relative_change(results, run)) is not None
     ]
@@ -298,7 +311,8 @@ def transfer(results: Results) -> Finding:
     pairs = _pairs(results, own=False)
     kinds = {pair: relation(results, pair.tuned_on, pair.task) for pair in pairs}
     answers = [_transfers(results, pair, runs, kinds[pair]) for pair, runs in pairs.items()]
-    by_kind = {kind: [one for one in answers if kinds[one.pair] == kind] for kind in ("related", "opposed")}
+    answers += _of_unknown_task(results)
+    by_kind = {kind: [one for one in answers if kinds.get(one.pair) == kind] for kind in ("related", "opposed")}
     parts = "; ".join(_kind_clause(part, kind) for kind, part in by_kind.items())
     finding = make_finding(
         4,
@@ -356,7 +370,7 @@ NO_LAYERS = "the similarity to the pretrained encoder was not measured at two or
 
 def change_by_layer(results: Results) -> Finding:
     """Finding 5: higher layers change most, but not arbitrarily."""
-    answers = [_changes(results, pair, runs) for pair, runs in _pairs(results, own=True).items()]
+    answers = [_changes(results, pair, runs) for pair, runs in by_pair(results.runs(own=True)).items()]
     known = with_answer(answers)
     changed, higher, kept = (sum(sign in answer.signs for answer in known) for sign in ("changed", "higher", "kept"))
     return make_finding(

@@ -13,7 +13,7 @@ import numpy as np
 from closerlook.study.cells import PRETRAINED
 from closerlook.study.layers import HEAD_MEASURES, last_layer, measured_layers
 from closerlook.study.registry import MEASURES, find, split_name
-from closerlook.study.runs import Pair, Run
+from closerlook.study.runs import UNKNOWN, Pair, Run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 TEXTS = ("study", "encoder", "tuned_on", "task", "split", "measure", "label", "other", "text", "cell", "weights")
 SPLITS = ("train", "dev", "test")
 __all__ = ["Manifest", "Measurement", "Results", "Run", "index_results", "none_if_nan", "null_names", "split_order"]
-__all__ += ["subsampled_name"]
+__all__ += ["own_ends", "subsampled_name"]
 
 Manifest = dict[str, Any]
 """The manifest of a study: JSON, as `study.results` writes it."""
@@ -161,14 +161,15 @@ class Results:
     def compared_with(self, measure: str, encoder: str, task: str, *, tuned: bool) -> list[Measurement]:
         """A measure that compares two train spaces at the last layer: its values for all comparisons with this encoder.
 
-        tuned: whether to take the encoder after fine-tuning on that task, or else the pretrained encoder. A comparison
-        of two encoders is stored with the first one only, and counts for both.
+        tuned: whether to take the encoder after fine-tuning on that task (or a training whose task is not known), or
+        else the pretrained encoder. A comparison of two encoders is stored with the first one only, and counts for
+        both.
         """
         rows = self.of(measure)
         selected = (rows.encoder == encoder) & (rows.layer == self.last_layer(encoder))
         if split_name(measure)[1] == "encoder":
             selected |= rows.other == encoder
-        state = (rows.tuned_on == task) & rows["is_final"] if tuned else rows.tuned_on == PRETRAINED
+        state = own_ends(rows) if tuned else rows.tuned_on == PRETRAINED
         rows = rows[selected & state & (rows.task == task) & (rows.split == "train")]
         return [_measurement(rows, int(at)) for at in np.flatnonzero(rows["value"].notna().to_numpy())]
 
@@ -189,6 +190,11 @@ class Results:
             rows = self.of(measure)
             measured |= {(str(e), str(t)) for e, t in rows[["encoder", "task"]].drop_duplicates().to_numpy()}
         return [(encoder, task) for encoder in self.encoders for task in self.tasks if (encoder, task) in measured]
+
+
+def own_ends(rows: pd.DataFrame) -> pd.Series[bool]:
+    """Which rows are from the end of a fine-tuning on the task they measure, or on a task that is not known."""
+    return ((rows["tuned_on"] == rows["task"]) | (rows["tuned_on"] == UNKNOWN)) & rows["is_final"]
 
 
 def split_order(split: str) -> tuple[int, str]:
@@ -222,7 +228,8 @@ def index_results(table: pd.DataFrame, manifest: Manifest | None = None) -> Resu
     layers = measured_layers(table)
     splits = sorted({str(split) for split in pd.unique(table["split"])} - {"", "train"}, key=split_order)
     encoders = _ordered(table["encoder"], _entry_names(manifest.get("encoders", {})), layers)
-    tasks = _ordered(pd.concat([table["task"], table["tuned_on"]]), _entry_names(manifest.get("tasks", {})))
+    named = pd.concat([table["task"], table["tuned_on"]])
+    tasks = _ordered(named[named != UNKNOWN], _entry_names(manifest.get("tasks", {})))
     return Results(
         by_measure={str(name): rows for name, rows in table.groupby("measure", sort=False)},
         empty=table.iloc[:0],
@@ -247,7 +254,7 @@ def _finished_runs(table: pd.DataFrame, encoders: tuple[str, ...], tasks: tuple[
     ]
     columns = ["encoder", "tuned_on", "seed", "task"]
     runs = [Run(e, t, int(s), k) for e, t, s, k in final[columns].drop_duplicates().to_numpy()]
-    task = tasks.index
+    task = (*tasks, UNKNOWN).index
     return tuple(sorted(runs, key=lambda r: (encoders.index(r.encoder), task(r.tuned_on), task(r.task), r.seed)))
 
 

@@ -9,7 +9,7 @@ from closerlook.report.figures.style import GREY, OKABE_ITO, PANEL, charted, com
 from closerlook.report.figures.subjects import for_each_encoder
 from closerlook.report.shape import POINT_SIMILARITIES
 from closerlook.report.tables import count_of
-from closerlook.study.readings import Results
+from closerlook.study.readings import Results, own_ends
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,7 +68,7 @@ def similarity_data(results: Results, encoder: str) -> pd.DataFrame:
     parts = []
     for measure in POINT_SIMILARITIES:
         rows = results.of(f"{measure}_original")
-        rows = rows[(rows.encoder == encoder) & (rows.tuned_on == rows.task) & rows["is_final"] & rows.value.notna()]
+        rows = rows[(rows.encoder == encoder) & own_ends(rows) & rows.value.notna()]
         parts.append(rows.assign(measure=measure))
     groups = pd.concat(parts).groupby(["measure", "task", "layer"], sort=False)
     data = groups.agg(
