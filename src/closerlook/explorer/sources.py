@@ -106,7 +106,9 @@ def _from_points(points: Sequence[Points], origins: Sequence[Space | Path]) -> S
     layers = {None if one.provenance is None else one.provenance.layer for one in points}
     if len(layers) > 1:
         raise InputError("the spaces are of different layers; expected the same layer of every snapshot")
-    return Series(points[0].title, _distinct(names), (layers.pop(),), (tuple(points),))
+    shown = _distinct(names)
+    title = points[0].title if len(points) == 1 else f"{shown[0]} → {shown[-1]}"
+    return Series(title, shown, (layers.pop(),), (tuple(points),))
 
 
 def _snapshot_name(points: Points, origin: Space | Path) -> str:

@@ -103,17 +103,23 @@ def find_gap(X: Floats, first: Integers, second: Integers) -> Gap:
 def margin_plane(snapshots: Sequence[Floats], gaps: Sequence[Gap], shown: Sequence[Floats]) -> Plane:
     """Positions for the margin view. Horizontal: along each snapshot's own direction of largest margin.
 
-    Vertical: the main direction of what is left of all snapshots without their horizontal directions. snapshots: the
-    train points of the two labels at each snapshot. shown: the shown points.
+    Vertical: the main direction of what is left without the horizontal one, after centring each snapshot, so that a
+    common drift does not hide the points. snapshots: the train points of the two labels at each snapshot. shown: the
+    shown points.
     """
-    rest = [X - np.outer(X @ gap.normal, gap.normal) for X, gap in zip(snapshots, gaps, strict=True)]
-    mean, basis, _ = main_directions(rest, 1)
-    xy = []
-    for X, gap in zip(shown, gaps, strict=True):
-        along = X @ gap.normal
-        across = (X - np.outer(along, gap.normal) - mean) @ basis[:, 0]
-        xy.append(np.stack([along - gap.offset, across], axis=1))
+    rest = [_without(X, gap.normal) for X, gap in zip(snapshots, gaps, strict=True)]
+    means = [X.mean(axis=0) for X in rest]
+    _, basis, _ = main_directions([X - mean for X, mean in zip(rest, means, strict=True)], 1)
+    xy = [
+        np.stack([X @ gap.normal - gap.offset, (_without(X, gap.normal) - mean) @ basis[:, 0]], axis=1)
+        for X, gap, mean in zip(shown, gaps, means, strict=True)
+    ]
     return Plane(np.stack(xy))
+
+
+def _without(X: Floats, direction: Floats) -> Floats:
+    """X without its part along a unit vector."""
+    return X - np.outer(X @ direction, direction)
 
 
 def closest_pairs(X: Floats, labels: Integers, most: int = MOST_PAIRS) -> list[tuple[int, int]]:

@@ -30,9 +30,8 @@
         data.layers.length > 1 ? this.select("layer", data.layers.map((one, at) => [at, String(one.number)]), (value) => { this.plot.layer = Number(value); this.show(); }) : null,
         (this.pair = this.select("labels", margins.map((one, at) => [at, `${one.first} – ${one.second}`]), (value) => { this.plot.margin = Number(value); this.show(); })),
         this.select("highlight", [["", "nothing"], ...Object.entries(FLAGS).map(([key, [, text]]) => [key, text])], (value) => { this.plot.flag = value; this.show(); }),
-        this.check("outlines of clusters (projections)", (on) => { this.plot.outlines = on; this.plot.draw(); }),
-        many ? this.check("fit axes to this snapshot", (on) => { this.plot.fitted = on; this.plot.draw(); }) : null,
-        this.choice("select by", [["box", "Box"], ["lasso", "Lasso"]], "box", (value) => { this.lasso = value === "lasso"; }));
+        this.check("cluster outlines (projected)", (on) => { this.plot.outlines = on; this.plot.draw(); }),
+        many ? this.check("fit axes to this snapshot", (on) => { this.plot.fitted = on; this.plot.draw(); }) : null);
       this.pair.hidden = true;
       const time = make("div", { class: "time" }, this.play, this.slider, this.output);
       time.hidden = !many;
@@ -76,19 +75,16 @@
       this.search.addEventListener("input", () => this.find(this.search.value.trim().toLowerCase()));
       this.export.addEventListener("click", () => downloadCsv([...this.plot.selected].map((point) => this.plot.record(point)), "selected-points"));
       this.clear.addEventListener("click", () => { this.search.value = ""; this.plot.pinned.clear(); this.choose([]); });
-      return make("div", { class: "panel" }, make("div", { class: "panel-in" }, this.search, this.count, make("div", { class: "actions" }, this.export, this.clear), this.list));
+      return make("div", { class: "panel" }, make("div", { class: "panel-in" }, this.search,
+        this.choice("drag to select by", [["box", "Box"], ["lasso", "Lasso"]], "box", (value) => { this.lasso = value === "lasso"; }),
+        this.count, make("div", { class: "actions" }, this.export, this.clear), this.list));
     }
 
     legend() {
-      const { labels, order } = this.data, svg = (tag) => document.createElementNS("http://www.w3.org/2000/svg", tag);
+      const { labels, order } = this.data;
       const all = make("button", { type: "button", class: "chip all" }, "all"), none = make("button", { type: "button", class: "chip all" }, "none");
       const chips = order.map((label) => {
-        const image = svg("svg"), path = svg("path"), r = 4.6;
-        const shapes = [`M${6 + r} 6A${r} ${r} 0 1 1 ${6 - r} 6A${r} ${r} 0 1 1 ${6 + r} 6`, "M2 2H10V10H2Z", "M6 1L11 10H1Z", "M6 .5L11.5 6L6 11.5L.5 6Z"];
-        image.setAttribute("viewBox", "0 0 12 12"); image.setAttribute("aria-hidden", "true");
-        path.setAttribute("d", shapes[this.plot.shape(label)]); path.setAttribute("fill", this.plot.colour(label));
-        image.append(path);
-        const chip = make("button", { type: "button", class: "chip", "data-label": labels[label], title: labels[label] }, image, make("b", {}, named(labels[label])), make("em", {}, String(this.plot.members[label].length)));
+        const chip = make("button", { type: "button", class: "chip", "data-label": labels[label], title: labels[label] }, this.swatch(label), make("b", {}, named(labels[label])), make("em", {}, String(this.plot.members[label].length)));
         chip.addEventListener("click", () => { if (!this.plot.hidden.delete(label)) this.plot.hidden.add(label); press(); });
         return chip;
       });
@@ -97,6 +93,15 @@
       none.addEventListener("click", () => { this.plot.hidden = new Set(order); press(); });
       press();
       return make("div", { class: "toggles", role: "group", "aria-label": "Labels shown" }, all, none, ...chips);
+    }
+
+    /** The shape of a label in its colour. */
+    swatch(label) {
+      const svg = (tag, attributes) => { const one = document.createElementNS("http://www.w3.org/2000/svg", tag); Object.entries(attributes).forEach(([name, value]) => one.setAttribute(name, value)); return one; };
+      const shapes = ["M10.6 6A4.6 4.6 0 1 1 1.4 6A4.6 4.6 0 1 1 10.6 6", "M2 2H10V10H2Z", "M6 1L11 10H1Z", "M6 .5L11.5 6L6 11.5L.5 6Z"];
+      const image = svg("svg", { viewBox: "0 0 12 12", "aria-hidden": "true" });
+      image.append(svg("path", { d: shapes[this.plot.shape(label)], fill: this.plot.colour(label) }));
+      return image;
     }
 
     /** Draw everything, and say in words what is shown. */
@@ -195,7 +200,7 @@
       const isRight = label[cluster] === this.plot.label[point], flags = this.plot.array("flags", Uint8Array)[point];
       const where = this.plot.test[point] ? [`test · nearest cluster: `, named(labels[label[cluster]]), ` (${counted(size[cluster], "point")}), `, make("span", { class: isRight ? "right" : "wrong" }, isRight ? "✓ right" : "✕ wrong")] : [`train · in a cluster of ${counted(size[cluster], "point")}`];
       const more = [flags & 1 ? "blocks a merge" : "", flags & 2 ? "in conflict with another label" : "", this.plot.snapshot ? `moved ${numbers.format(this.plot.moved(point))} RMS radii` : ""].filter(Boolean);
-      this.tip.replaceChildren(make("p", {}, this.excerpt(point)), make("p", {}, make("strong", {}, named(labels[this.plot.label[point]]))), make("p", { class: "meta" }, ...where), more.length ? make("p", { class: "meta" }, more.join(" · ")) : "");
+      this.tip.replaceChildren(make("p", {}, this.excerpt(point)), make("p", {}, this.swatch(this.plot.label[point]), " ", make("strong", {}, named(labels[this.plot.label[point]]))), make("p", { class: "meta" }, ...where), more.length ? make("p", { class: "meta" }, more.join(" · ")) : "");
       const left = this.plot.px[point] + 16 + this.tip.offsetWidth > this.plot.width ? this.plot.px[point] - 16 - this.tip.offsetWidth : this.plot.px[point] + 16;
       Object.assign(this.tip.style, { left: `${Math.max(4, Math.min(left, this.plot.width - this.tip.offsetWidth - 4))}px`, top: `${Math.max(4, Math.min(this.plot.py[point] + 14, this.plot.height - this.tip.offsetHeight - 4))}px` });
     }
