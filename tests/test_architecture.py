@@ -23,6 +23,7 @@ LEVELS = [
     {"study"},
     {"report"},
     {"differences", "ranking"},
+    {"explorer"},
     {"cli", "__init__", "__main__"},
 ]
 """From the lowest level up; a package may import from itself and from lower levels."""
@@ -60,7 +61,7 @@ TORCH_FREE += [
     for name in ("__init__", "finetune", "schedule", "settings", "steps", "tuned", "measures", "trainer", "weights")
 ]
 TORCH_FREE += [ROOT / "tuning" / f"{name}.py" for name in ("existing", "heads", "trainable")]
-TORCH_FREE += [*ROOT.glob("differences/*.py"), ROOT / "ranking.py"]
+TORCH_FREE += [*ROOT.glob("differences/*.py"), *ROOT.glob("explorer/*.py"), ROOT / "ranking.py"]
 TORCH_FREE += [*ROOT.glob("study/**/*.py"), *ROOT.glob("report/**/*.py")]
 FILES = sorted(ROOT.rglob("*.py"))
 

@@ -17,6 +17,7 @@ from closerlook.version import __version__
 if TYPE_CHECKING:
     from closerlook.differences import diff
     from closerlook.encoders.encoder import Encoder
+    from closerlook.explorer import explore
     from closerlook.geometry import cluster, cluster_distances, label_distances, spatial_similarity
     from closerlook.probes.classifier import ClassifierProbe
     from closerlook.probes.direct import DirectProbe
@@ -51,6 +52,7 @@ __all__ = [
     "cluster",
     "cluster_distances",
     "diff",
+    "explore",
     "extract",
     "label_distances",
     "list_tasks",
@@ -77,6 +79,7 @@ _MODULES = {
     "cluster": "geometry",
     "cluster_distances": "geometry",
     "diff": "differences",
+    "explore": "explorer",
     "extract": "representations.extract",
     "label_distances": "geometry",
     "list_tasks": "tasks.catalogue",

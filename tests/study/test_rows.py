@@ -144,7 +144,7 @@ def test_blockers_are_told_of_the_largest_clusters_only(monkeypatch: pytest.Monk
     assert told == [[2, 2]]
 
 
-def test_the_largest_pairs_are_those_of_a_plain_sort() -> None:
+def test_thelargest_pairs_are_those_of_a_plain_sort() -> None:
     rng = np.random.default_rng(0)
     codes, sizes = rng.integers(0, 4, 60), rng.integers(1, 6, 60)
 
@@ -155,8 +155,8 @@ def test_the_largest_pairs_are_those_of_a_plain_sort() -> None:
     members = [np.flatnonzero(codes == code).tolist() for code in range(4)]
     pairs = [pair for clusters in members for pair in combinations(clusters, 2)]
     expected = sorted(pairs, key=smaller_and_larger, reverse=True)  # stable: ties stay in order
-    assert geometry._largest_pairs(codes, sizes, 40) == expected[:40]
-    assert geometry._largest_pairs(np.arange(3), np.ones(3, dtype=np.int64), 40) == []
+    assert geometry.largest_pairs(codes, sizes, 40) == expected[:40]
+    assert geometry.largest_pairs(np.arange(3), np.ones(3, dtype=np.int64), 40) == []
 
 
 def test_a_space_without_words_has_blockers_all_the_same() -> None:

@@ -17,6 +17,7 @@ from closerlook.cli import (
     data,
     describe,
     diff,
+    explore,
     extract,
     measures,
     probe,
@@ -71,6 +72,7 @@ add_command(app, "classify", classify.classify, example=classify.EXAMPLE, after_
 add_command(app, "compare", compare.compare, example=compare.EXAMPLE, after_interrupt=NO_RESULTS)
 add_command(app, "describe", describe.describe, example=describe.EXAMPLE, after_interrupt=NO_RESULTS)
 add_command(app, "diff", diff.diff, example=diff.EXAMPLE, after_interrupt=NO_RESULTS)
+add_command(app, "explore", explore.explore, example=explore.EXAMPLE, after_interrupt=NO_RESULTS)
 add_command(app, "rank", rank.rank, example=rank.EXAMPLE, after_interrupt=NO_RESULTS)
 add_command(app, "tasks", tasks.tasks, example=tasks.EXAMPLE, after_interrupt=NO_CHANGES)
 add_command(app, "measures", measures.measures, example=measures.EXAMPLE, after_interrupt=NO_CHANGES)

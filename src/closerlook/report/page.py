@@ -159,8 +159,13 @@ def figure_panel(figure: Figure, spec: str) -> tuple[Panel, Specification]:
 # ---- HTML ----
 
 
-def render(template: str, **values: object) -> str:
-    """A template with its values, styles and scripts, and a policy that allows these scripts and nothing else."""
+def render(
+    template: str, *, assets: Sequence[str] = ("page.css", "page.js"), charts: bool = True, **values: object
+) -> str:
+    """A template with its values, styles and scripts, and a policy that allows these scripts and nothing else.
+
+    assets: the names of its styles and scripts. charts: whether it needs the chart library.
+    """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -173,13 +178,19 @@ def render(template: str, **values: object) -> str:
     )
     environment.filters |= {"cell": show_plain, "small_print": small_print, "script_json": script_json}
     environment.tests["exception"] = lambda value: isinstance(value, Remark) and value.is_exception
-    style, script, charts = _asset("page.css"), safe_script(_asset("page.js")), runtime()
+    styles = "".join(_asset(name) for name in assets if name.endswith(".css"))
+    scripts = [
+        *([runtime()] if charts else []),
+        *(safe_script(_asset(name)) for name in assets if name.endswith(".js")),
+    ]
     policy = (
-        f"default-src 'none'; script-src {script_hash(charts)} {script_hash(script)}; style-src 'unsafe-inline'; "
+        f"default-src 'none'; script-src {' '.join(map(script_hash, scripts))}; style-src 'unsafe-inline'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
-    trusted = {"style": style, "page_script": script, "chart_script": charts}
-    fixed = {name: Markup(text) for name, text in trusted.items()}  # noqa: S704 - our own files and the chart library
+    fixed: dict[str, object] = {
+        "style": Markup(styles),  # noqa: S704 - our own files and the chart library
+        "scripts": [Markup(script) for script in scripts],  # noqa: S704 - the same
+    }
     page = environment.get_template(template)
     return page.render(
         policy=policy, version=__version__, marks=VERDICTS, spans=row_spans, heads=column_groups, **fixed, **values

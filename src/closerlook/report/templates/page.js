@@ -206,11 +206,7 @@
     async save(kind) {
       const name = this.panel.title.replace(/[^\p{L}\p{N}]+/gu, "-").slice(0, 80);
       if (kind === "csv") {
-        const rows = this.rows(), names = Object.keys(rows[0] || {});
-        const safe = (value) => (typeof value === "string" && /^'*[=+\-@\t\r\n]/.test(value) ? `'${value}` : value); // no formula
-        const quote = (value) => `"${String(safe(value) ?? "").replaceAll('"', '""')}"`;
-        const lines = [names.map(quote).join(","), ...rows.map((row) => names.map((one) => quote(row[one])).join(","))];
-        return download(URL.createObjectURL(new Blob([lines.join("\r\n")], { type: "text/csv" })), `${name}.csv`);
+        return downloadCsv(this.rows(), name);
       }
       if (!this.result) return undefined;
       const view = this.result.view;
@@ -225,6 +221,17 @@
     link.click();
     link.remove();
   }
+
+  /** Save rows as a CSV file in which a spreadsheet shows every text as text, never as a formula. */
+  function downloadCsv(rows, name) {
+    const names = Object.keys(rows[0] || {});
+    const safe = (value) => (typeof value === "string" && /^'*[=+\-@\t\r\n]/.test(value) ? `'${value}` : value);
+    const quote = (value) => `"${String(safe(value) ?? "").replaceAll('"', '""')}"`;
+    const lines = [names.map(quote).join(","), ...rows.map((row) => names.map((one) => quote(row[one])).join(","))];
+    return download(URL.createObjectURL(new Blob([lines.join("\r\n")], { type: "text/csv" })), `${name}.csv`);
+  }
+
+  window.closerlook = { make, named, css, read, counted, downloadCsv }; // for explorer.js
 
   // ---- choice of encoder and task ----
 
@@ -315,5 +322,6 @@
     links.get(entry.target.id)?.setAttribute("aria-current", "true");
   }), { rootMargin: "-20% 0px -70% 0px" });
   links.forEach((_, id) => { const target = document.getElementById(id); if (target) watcher.observe(target); });
-  if (innerWidth < 1180) document.querySelector(".contents details").open = false;
+  const contents = document.querySelector(".contents details");
+  if (contents && innerWidth < 1180) contents.open = false;
 })();

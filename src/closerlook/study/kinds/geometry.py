@@ -359,11 +359,11 @@ def _blocked_merges(clustering: Clustering, space: Space, context: Sequence[str]
 
     Pairs with the largest smaller cluster come first.
     """
-    pairs = _largest_pairs(clustering.cluster_codes, clustering.sizes, MOST_BLOCKED_MERGES)
+    pairs = largest_pairs(clustering.cluster_codes, clustering.sizes, MOST_BLOCKED_MERGES)
     return [_merge_columns(clustering.blocked_merge(*pair), clustering, space, context) for pair in pairs]
 
 
-def _largest_pairs(codes: NDArray[np.int64], sizes: NDArray[np.int64], n: int) -> list[tuple[int, int]]:
+def largest_pairs(codes: NDArray[np.int64], sizes: NDArray[np.int64], n: int) -> list[tuple[int, int]]:
     """The n largest pairs of clusters of one label, sorted by the size of the smaller cluster, then of the larger one.
 
     Ties stay in the order of labels and cluster numbers. codes: the label of each cluster. sizes: its number of points.
