@@ -81,8 +81,8 @@ def diff(
         return
     _print(result)
     note(
-        f"settings: at most {max_examples} examples of a split, pool {pool}, {shuffles} shuffles, {resamples} resamples, "
-        f"seed {seed}"
+        f"settings: at most {max_examples} examples of a split, pool {pool}, {shuffles} shuffles, "
+        f"{resamples} resamples, seed {seed}"
     )
     if written is not None:
         sys.stdout.write(f"page: {written}\n")
