@@ -39,7 +39,7 @@ def test_diff_prints_sentences_a_table_and_the_path_of_its_page(out: Path, tmp_p
         f"page: {tmp_path / 'page.html'}\n",
     ):
         assert text in shown
-    assert "at most 120 examples of a split, pool auto, 1 shuffles, seed 0" in err
+    assert "at most 120 examples of a split, pool auto, 1 shuffles, 4 resamples, seed 0" in err
     assert "own classification head" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,6 +56,19 @@ def test_a_run_on_the_command_line_replaces_the_encoders_of_the_plan(
     table = load_results(tmp_path / "s")
     assert set(table.encoder) == {"out"}
     assert sorted(set(table.step)) == [0, 2, 4, 6]
+
+
+def test_a_run_that_has_grown_is_continued_where_it_was(folder: Path, tmp_path: Path, capsys: Capsys) -> None:
+    growing = shutil.copytree(folder / "out", tmp_path / "growing")
+    last = (growing / "checkpoint-6").rename(tmp_path / "later")
+    command = ("study", folder / "plan.yaml", "--run", growing, "--base", "bert-tiny", "--out", tmp_path / "s")
+    options = ("--engine", "here", "--no-report", "--json")
+    first = json.loads(run(capsys, *command, *options)[0])
+    assert sorted(set(load_results(tmp_path / "s").step)) == [0, 2, 4]
+    last.rename(growing / "checkpoint-6")
+    second = json.loads(run(capsys, *command, *options)[0])
+    assert sorted(set(load_results(tmp_path / "s").step)) == [0, 2, 4, 6]
+    assert 0 < second["computed"] < first["computed"] < second["total"]
 
 
 def test_two_runs_share_a_base_and_have_tasks_of_their_own(folder: Path, tmp_path: Path, capsys: Capsys) -> None:

@@ -80,7 +80,10 @@ def diff(
         print_json(result.to_dict() | {"page": None if written is None else str(written)})
         return
     _print(result)
-    note(f"settings: at most {max_examples} examples of a split, pool {pool}, {shuffles} shuffles, seed {seed}")
+    note(
+        f"settings: at most {max_examples} examples of a split, pool {pool}, {shuffles} shuffles, "
+        f"{resamples} resamples, seed {seed}"
+    )
     if written is not None:
         sys.stdout.write(f"page: {written}\n")
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.preprocessing import StandardScaler
 
 from closerlook.errors import InputError
+
+if TYPE_CHECKING:  # scikit-learn takes a second to import
+    from sklearn.preprocessing import StandardScaler
 
 LARGEST = 1e150
 """The largest number that can be standardised: the variance of larger ones overflows float64."""
@@ -14,6 +18,8 @@ LARGEST = 1e150
 
 def fit_scaler(X: NDArray[np.floating]) -> StandardScaler:
     """The scaler with mean and variance of each column of X: (n, d)."""
+    from sklearn.preprocessing import StandardScaler
+
     _check_size(X, "X", LARGEST)
     return StandardScaler().fit(X)
 
