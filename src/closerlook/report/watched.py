@@ -224,7 +224,7 @@ def steps_figure(rows: pd.DataFrame, task: str) -> Figure:
     ]
     return Figure(
         title=shorten(show_name(task)),
-        caption=f"One line for each layer. {step_scale_text(steps)}Rings: an alarm.",
+        caption=f"One line for each layer. {step_scale_text(steps)}{'Rings: an alarm.' if data.alarm.any() else ''}",
         alt=f"Measures of {show_name(task)} over the steps of the training, for each layer.",
         encoder="",
         task=show_name(task),
@@ -257,7 +257,7 @@ def _long(rows: pd.DataFrame) -> pd.DataFrame:
 def _panel_chart(data: pd.DataFrame, measure: str, title: str, steps: list[int]) -> ChartType:
     import altair as alt
 
-    layers = sorted(data.layer.unique().tolist())
+    own, layers = data[data.measure == measure], sorted(data.layer.unique().tolist())
     few = len(layers) <= len(OKABE_ITO)
     scale = alt.Scale(domain=layers, range=list(OKABE_ITO[: len(layers)])) if few else alt.Scale(scheme="viridis")
     kind = "O" if few else "Q"
@@ -270,6 +270,9 @@ def _panel_chart(data: pd.DataFrame, measure: str, title: str, steps: list[int])
     line = base.mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=30)).encode(
         x=x, y=y, color=colour, detail="layer:N", tooltip=tooltip
     )
+    if not own.alarm.any():
+        plain: ChartType = line.properties(width=200, height=220)
+        return plain
     ring = (
         base.transform_filter("datum.alarm")
         .mark_point(size=160, shape="circle", filled=False, strokeWidth=2, color="#D55E00")
