@@ -9,15 +9,20 @@ from closerlook.tuning.settings import TuningSettings
 from closerlook.tuning.tuned import Snapshot, TuningResult, snapshot_spaces
 
 if TYPE_CHECKING:
+    from closerlook.tuning.alarms import Alarm
     from closerlook.tuning.callback import GeometryCallback
 
-__all__ = ["GeometryCallback", "Snapshot", "TuningResult", "TuningSettings", "snapshot_spaces", "tune"]
+__all__ = ["Alarm", "GeometryCallback", "Snapshot", "TuningResult", "TuningSettings", "snapshot_spaces", "tune"]
 
 
-def __getattr__(name: str) -> type[GeometryCallback]:
-    """`GeometryCallback`, imported on first use: it needs transformers, and a finished run is read without torch."""
-    if name != "GeometryCallback":
+LAZY = {"Alarm": "alarms", "GeometryCallback": "callback"}
+"""Names that are imported on first use: the callback needs transformers, and a finished run is read without torch."""
+
+
+def __getattr__(name: str) -> object:
+    """`Alarm` and `GeometryCallback`, imported on first use."""
+    if name not in LAZY:
         raise AttributeError(f"module 'closerlook.tuning' has no attribute {name!r}")
-    from closerlook.tuning.callback import GeometryCallback
+    from importlib import import_module
 
-    return GeometryCallback
+    return getattr(import_module(f"closerlook.tuning.{LAZY[name]}"), name)
