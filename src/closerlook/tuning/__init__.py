@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from closerlook.tuning.alarms import Alarm
 from closerlook.tuning.finetune import tune
 from closerlook.tuning.settings import TuningSettings
 from closerlook.tuning.tuned import Snapshot, TuningResult, snapshot_spaces
 
 if TYPE_CHECKING:
-    from closerlook.tuning.alarms import Alarm
     from closerlook.tuning.callback import GeometryCallback
 
 __all__ = ["Alarm", "GeometryCallback", "Snapshot", "TuningResult", "TuningSettings", "snapshot_spaces", "tune"]
 
 
-LAZY = {"Alarm": "alarms", "GeometryCallback": "callback"}
-"""Names that are imported on first use: the callback needs transformers, and a finished run is read without torch."""
-
-
-def __getattr__(name: str) -> object:
-    """`Alarm` and `GeometryCallback`, imported on first use."""
-    if name not in LAZY:
+def __getattr__(name: str) -> type[GeometryCallback]:
+    """`GeometryCallback`, imported on first use: it needs transformers, and a finished run is read without torch."""
+    if name != "GeometryCallback":
         raise AttributeError(f"module 'closerlook.tuning' has no attribute {name!r}")
-    from importlib import import_module
+    from closerlook.tuning.callback import GeometryCallback
 
-    return getattr(import_module(f"closerlook.tuning.{LAZY[name]}"), name)
+    return GeometryCallback
