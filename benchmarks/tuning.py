@@ -19,7 +19,7 @@ from transformers.utils import logging
 
 import closerlook
 from closerlook.encoders.encoder import Encoder
-from closerlook.representations.extract import choose_pool
+from closerlook.encoders.pooling import choose_pool
 from closerlook.tasks.task import Task
 from closerlook.tuning import GeometryCallback, tune
 from closerlook.tuning.examples import Examples
@@ -81,7 +81,7 @@ def measure_callback(options: Options, task: Task) -> None:
 
 def run_training(options: Options, task: Task, callback: GeometryCallback) -> tuple[float, int]:
     encoder = Encoder.load(options.encoder, device=options.device)
-    pool = choose_pool("auto", task.unit, has_cls=encoder.info.has_cls)
+    pool = choose_pool("auto", task.unit, encoder.info)
     examples = Examples(encoder, task.unit, task.split("train"), pool)
     callback.tokenizer = encoder.tokenizer
     with tempfile.TemporaryDirectory() as scratch:

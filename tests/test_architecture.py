@@ -60,7 +60,9 @@ TORCH_FREE += [
     ROOT / "tuning" / f"{name}.py"
     for name in ("__init__", "finetune", "schedule", "settings", "steps", "tuned", "measures", "trainer", "weights")
 ]
-TORCH_FREE += [ROOT / "tuning" / f"{name}.py" for name in ("existing", "heads", "trainable")]
+TORCH_FREE += [
+    ROOT / "tuning" / f"{name}.py" for name in ("existing", "heads", "trainable", "alarms", "budget", "growing")
+]
 TORCH_FREE += [*ROOT.glob("differences/*.py"), *ROOT.glob("explorer/*.py"), ROOT / "ranking.py"]
 TORCH_FREE += [*ROOT.glob("study/**/*.py"), *ROOT.glob("report/**/*.py")]
 FILES = sorted(ROOT.rglob("*.py"))

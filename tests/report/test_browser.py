@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from closerlook.report import write_comparison, write_report
+from closerlook.report.watched import write_watched
 from closerlook.study.registry import MEASURES
 from tests.report.studies import browser, golden, golden_beyond, made_up, write_study
 from tests.report.test_page import HOSTILE, MANIFEST
+from tests.report.test_watched import line, write
 
 pytestmark = pytest.mark.skipif(browser() is None, reason="no Chromium on this machine")
 playwright = pytest.importorskip("playwright.sync_api")
@@ -121,6 +123,21 @@ def test_every_chart_is_drawn_without_a_complaint_narrow_and_wide(chromium: Any,
         until(here.page, FITS)
         assert all(chart.query_selector(MARKS) for chart in here.page.query_selector_all(".chart"))
         assert here.page.evaluate("document.documentElement.scrollWidth") <= width
+    assert here.problems == []
+    here.page.close()
+
+
+@pytest.mark.parametrize("layers", [1, 3, 13])
+def test_the_page_of_a_measured_training_is_drawn_without_a_complaint(
+    chromium: Any, tmp_path: Path, layers: int
+) -> None:
+    lines = [line(step, task, layer) for step in (0, 4, 8) for task in (HOSTILE[0], LONG) for layer in range(layers)]
+    lines[-1] |= {"alarms": ["similarity", "held_out_accuracy"]}
+    page, _ = write_watched(write(tmp_path / "geometry.jsonl", *lines), figures=False)
+    here = visit(chromium, page, 1280)
+    draw_all(here.page)
+    assert all(chart.query_selector(MARKS) for chart in here.page.query_selector_all(".chart"))
+    assert here.page.evaluate("document.documentElement.scrollWidth") <= 1280
     assert here.problems == []
     here.page.close()
 

@@ -62,7 +62,7 @@ def test_the_command_writes_page_and_figures(file: Path, capsys: pytest.CaptureF
     assert (file.parent / "geometry-figures" / "steps_words.svg").stat().st_size > 1000
     found = answer(capsys, "report", file, "--no-figures")
     assert (found["tasks"], found["steps"]) == (["words", "<b>x</b>"], [0, 4, 8])
-    assert found["alarms"] == [{"step": 8, "task": "words", "layer": 2, "measure": "similarity"}]
+    assert found["alarms"] == [{"step": 8, "task": "words", "layer": 2, "measure": "similarity", "value": 0.92}]
 
 
 def test_a_file_with_several_trainings_shows_the_last_and_says_so(tmp_path: Path) -> None:
@@ -99,6 +99,7 @@ def test_an_incomplete_last_line_is_left_out_with_a_message(tmp_path: Path, capl
         (json.dumps({"task": "t"}) + "\n", "line 1 of .* has no 'alarms'"),
         (json.dumps(line(0)) + "\n" + json.dumps(line(0, clusters="x")) + "\n", "line 2 of .* has 'x' as clusters"),
         (json.dumps(line(0, layer=None)) + "\n", "has None as layer; expected a whole number"),
+        (json.dumps(line(0, alarms=["clusters"])) + "\n", "has a task or alarms of another type"),
         (json.dumps(line(0, task=3)) + "\n", "has a task or alarms of another type"),
     ],
 )

@@ -280,8 +280,8 @@ def test_a_damaged_encoder_raises_an_alarm_once_for_each_measure(
     """A learning rate of 1 destroys what the encoder knows about words."""
     alarms: list[Alarm] = []
     trainer = own_trainer(tmp_path, learning_rate=1.0)
-    task = small("token", 60, 40)
-    options = {"every": 2, "layers": "last", "max_share": None, "results": tmp_path / "g.jsonl"}
+    task = small("token", 24, 12)
+    options = {"every": 4, "layers": "last", "max_share": None, "results": tmp_path / "g.jsonl"}
     GeometryCallback(task, alarm=alarms.append, **options).attach(trainer)
     trainer.train()
     assert sorted(alarm.measure for alarm in alarms) == ["held_out_accuracy", "similarity"]

@@ -85,13 +85,8 @@ def _report_training(file: Path, *, figures: bool, as_json: bool) -> None:
 
     page, training = write_watched(file, figures=figures)
     if as_json:
-        rows = training.rows
-        alarms = [
-            {"step": row.step, "task": row.task, "layer": row.layer, "measure": name}
-            for row in rows.itertuples()
-            for name in row.alarms
-        ]
-        print_json({"page": str(page), "tasks": training.tasks, "steps": rows.step.unique(), "alarms": alarms})
+        steps = training.rows.step.unique()
+        print_json({"page": str(page), "tasks": training.tasks, "steps": steps, "alarms": training.alarms()})
         return
     if figures:
         note(f"figures: {figures_folder(page)}")

@@ -12,7 +12,7 @@ from closerlook.escaping import show_name
 from closerlook.report.figures.figure import Figure, Layout
 from closerlook.report.figures.style import OKABE_ITO, charted, compact, shorten, step_axis, step_scale_text
 from closerlook.report.page import Entry, Group, figure_panel, render
-from closerlook.report.tables import Column, Table, Value, show_plain, text_columns
+from closerlook.report.tables import Column, Table, Value, text_columns
 from closerlook.report.watched_file import Training, read_trainings
 from closerlook.report.writing import write_figures
 from closerlook.representations.atomic import atomic_write
@@ -42,8 +42,11 @@ MEASURES = {
 }
 """The measures that are drawn over the steps and are in the tables, in this order."""
 
-SETTINGS = ("split", "held_out_split", "n", "held_out_n", "labels", "pool", "every", "max_points", "max_share", "seed")
-SETTINGS += ("encoder", "version")
+SETTINGS = (
+    *("split", "held_out_split", "n", "held_out_n", "labels", "pool", "every", "max_points", "max_share", "seed"),
+    *("encoder", "version"),
+)
+"""The fields of a line that describe what was measured and how."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +91,7 @@ def make_page(name: str, training: Training, trainings: int, figures: list[Figur
         panel, specs[spec] = figure_panel(figure, spec)
         entry = Entry(encoder="", task=show_name(task), panels=[panel])
         group = Group(f"steps-{number}", "Over the training", [""], [show_name(task)], [entry])
-        tables = [steps_table(training.rows, task, number)]
+        tables = [steps_table(training, task, number)]
         parts.append(TaskPart(show_name(task), f"task-{number}", group, tables))
     return render(
         "watched.html.j2",
@@ -130,11 +133,13 @@ def summary(training: Training) -> list[str]:
 
 def overview_table(training: Training) -> Table:
     """One row for each task and layer: the measures at the first and the last step."""
+    spaces: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for row in training.records():
+        spaces.setdefault((row["task"], row["layer"]), []).append(row)
     rows: list[tuple[Value, ...]] = []
-    for (task, layer), own in training.rows.groupby(["task", "layer"], sort=False):
-        ends = own.iloc[[0, -1]]
-        values = [_scaled(name, value) for name in MEASURES for value in ends[name]]
-        rows.append((show_name(str(task)), int(layer), *values))
+    for (task, layer), own in spaces.items():
+        values = [_scaled(name, end[name]) for name in MEASURES for end in (own[0], own[-1])]
+        rows.append((show_name(task), layer, *values))
     columns = [Column(state, shown.title, shown.digits) for shown in MEASURES.values() for state in ("start", "end")]
     note = "Held-out accuracy: of the nearest label mean. Distances: mean over labels, in RMS radii of the space."
     heads = (*text_columns("task"), Column("layer"), *columns)
@@ -144,10 +149,11 @@ def overview_table(training: Training) -> Table:
 def alarms_table(training: Training) -> Table:
     """The alarms, in the order of the training."""
     rows = tuple(
-        (int(row.step), show_name(row.task), int(row.layer), MEASURES[name].title, _scaled(name, getattr(row, name)))
-        for row in training.rows.itertuples()
-        for name in row.alarms
-        if name in MEASURES
+        (
+            *(alarm["step"], show_name(alarm["task"]), alarm["layer"]),
+            *(MEASURES[alarm["measure"]].title, _scaled(alarm["measure"], alarm["value"])),
+        )
+        for alarm in training.alarms()
     )
     note = (
         "Held-out accuracy: lower than its highest value so far (one-sided exact McNemar test on the same examples). "
@@ -157,19 +163,15 @@ def alarms_table(training: Training) -> Table:
     return Table("alarms", "Alarms: a measure fell by more than its noise", note, columns, rows)
 
 
-def steps_table(rows: pd.DataFrame, task: str, number: int) -> Table:
+def steps_table(training: Training, task: str, number: int) -> Table:
     """All measurements of a task."""
-    own = rows[rows.task == task]
     values = tuple(
         (
-            int(row.step),
-            int(row.layer),
-            *(_scaled(name, getattr(row, name)) for name in MEASURES),
-            bool(row.separable),
-            int(row.conflicts),
-            int(row.undecided),
+            *(row["step"], row["layer"]),
+            *(_scaled(name, row[name]) for name in MEASURES),
+            *(bool(row["separable"]), row["conflicts"], row["undecided"]),
         )
-        for row in own.itertuples()
+        for row in training.records(task)
     )
     columns = (
         Column("step"),
@@ -185,21 +187,15 @@ def steps_table(rows: pd.DataFrame, task: str, number: int) -> Table:
 
 def settings_table(training: Training) -> Table:
     """The settings of the callback for each task."""
-    import pandas as pd
-
     rows: list[tuple[Value, ...]] = []
     for task in training.tasks:
-        last = training.rows[training.rows.task == task].iloc[-1]
-        rows += [
-            (show_name(task), name, show_name(_plain(last[name])))
-            for name in SETTINGS
-            if name in last.index and not pd.isna(last[name])
-        ]
+        last = training.records(task)[-1]
+        rows += [(show_name(task), name, show_name(_setting(last[name]))) for name in SETTINGS if name in last]
     return Table("settings", "Settings", "", text_columns("task", "setting", "value"), tuple(rows))
 
 
-def _plain(value: Any) -> str:
-    return show_plain(int(value), Column("")) if isinstance(value, float) and value.is_integer() else str(value)
+def _setting(value: Any) -> str:
+    return "none" if value is None or (isinstance(value, float) and isnan(value)) else str(value)
 
 
 def _scaled(name: str, value: float | None) -> float | int | None:
@@ -224,7 +220,7 @@ def steps_figure(rows: pd.DataFrame, task: str) -> Figure:
     ]
     return Figure(
         title=shorten(show_name(task)),
-        caption=f"One line for each layer. {step_scale_text(steps)}Rings: an alarm.",
+        caption=f"One line for each layer. {step_scale_text(steps)}{'Rings: an alarm.' if data.alarm.any() else ''}",
         alt=f"Measures of {show_name(task)} over the steps of the training, for each layer.",
         encoder="",
         task=show_name(task),
@@ -257,7 +253,7 @@ def _long(rows: pd.DataFrame) -> pd.DataFrame:
 def _panel_chart(data: pd.DataFrame, measure: str, title: str, steps: list[int]) -> ChartType:
     import altair as alt
 
-    layers = sorted(data.layer.unique().tolist())
+    own, layers = data[data.measure == measure], sorted(data.layer.unique().tolist())
     few = len(layers) <= len(OKABE_ITO)
     scale = alt.Scale(domain=layers, range=list(OKABE_ITO[: len(layers)])) if few else alt.Scale(scheme="viridis")
     kind = "O" if few else "Q"
@@ -270,6 +266,9 @@ def _panel_chart(data: pd.DataFrame, measure: str, title: str, steps: list[int])
     line = base.mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=30)).encode(
         x=x, y=y, color=colour, detail="layer:N", tooltip=tooltip
     )
+    if not own.alarm.any():
+        plain: ChartType = line.properties(width=200, height=220)
+        return plain
     ring = (
         base.transform_filter("datum.alarm")
         .mark_point(size=160, shape="circle", filled=False, strokeWidth=2, color="#D55E00")

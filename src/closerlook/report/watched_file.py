@@ -19,6 +19,9 @@ COUNTS = ("step", "start_step", "layer", "labels", "clusters", "conflicts", "und
 NUMBERS = (*COUNTS, "seconds", "share", "relative_minimum_distance", "similarity", "held_out_accuracy")
 """Fields of a line that are whole numbers, and all that are numbers; of these, the others may be null."""
 
+ALARMS = ("held_out_accuracy", "similarity")
+"""The measures that raise alarms."""
+
 
 @dataclass(frozen=True, eq=False)
 class Training:
@@ -30,6 +33,19 @@ class Training:
     def tasks(self) -> list[str]:
         """The names of the tasks, in the order in which they were measured."""
         return list(dict.fromkeys(self.rows.task))
+
+    def records(self, task: str | None = None) -> list[dict[str, Any]]:
+        """The rows of a task, by default of all tasks, as dictionaries."""
+        rows = self.rows if task is None else self.rows[self.rows.task == task]
+        return [{str(name): value for name, value in row.items()} for row in rows.to_dict("records")]
+
+    def alarms(self) -> list[dict[str, Any]]:
+        """The alarms in the order of the training: step, task, layer, the measure that fell, and its value."""
+        return [
+            {name: row[name] for name in ("step", "task", "layer")} | {"measure": measure, "value": row[measure]}
+            for row in self.records()
+            for measure in row["alarms"]
+        ]
 
 
 def read_trainings(path: Path) -> list[Training]:
@@ -89,6 +105,7 @@ def _read_line(line: str, where: str) -> dict[str, Any]:
         if isinstance(value, bool) or not isinstance(value, kinds):
             raise InputError(f"{where} has {value!r} as {name}; expected a {'whole number' if whole else 'number'}")
         row[name] = float("nan") if value is None else value
-    if not isinstance(row["task"], str) or not isinstance(row["alarms"], list):
+    alarms = row["alarms"]
+    if not isinstance(row["task"], str) or not isinstance(alarms, list) or any(name not in ALARMS for name in alarms):
         raise InputError(f"{where} has a task or alarms of another type; {expected}")
     return row

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from closerlook.tuning.alarms import Alarm
 from closerlook.tuning.finetune import tune
 from closerlook.tuning.settings import TuningSettings
 from closerlook.tuning.tuned import Snapshot, TuningResult, snapshot_spaces
@@ -11,7 +12,7 @@ from closerlook.tuning.tuned import Snapshot, TuningResult, snapshot_spaces
 if TYPE_CHECKING:
     from closerlook.tuning.callback import GeometryCallback
 
-__all__ = ["GeometryCallback", "Snapshot", "TuningResult", "TuningSettings", "snapshot_spaces", "tune"]
+__all__ = ["Alarm", "GeometryCallback", "Snapshot", "TuningResult", "TuningSettings", "snapshot_spaces", "tune"]
 
 
 def __getattr__(name: str) -> type[GeometryCallback]:

@@ -209,8 +209,8 @@ class GeometryCallback(TrainerCallback):  # type: ignore[misc]  # transformers i
             "share": self._share(state),
             "skipped": self.budget.skipped,
         }
-        settings = {"every": self.every, "max_points": self.max_points, "max_share": self.max_share, "seed": self.seed}
-        settings |= {"encoder": self.encoder.name, "version": __version__}
+        settings: dict[str, object] = {"every": self.every, "max_points": self.max_points, "max_share": self.max_share}
+        settings |= {"seed": self.seed, "encoder": self.encoder.name, "version": __version__}
         tasks = {task.task.name: task for task in self.tasks}
         lines = [
             _json_line(common | _describe(tasks[layer.task], layer) | asdict(layer.geometry) | settings)

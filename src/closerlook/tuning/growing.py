@@ -78,10 +78,9 @@ def ended(checkpoints: Checkpoints) -> str | None:
     if step >= last > 0:
         return f"{folder.name} is at the last step, {last}"
     written = _changed(folder / TRAINER_STATE)
-    for name in () if output is None else (*FINAL, TRAINER_STATE):
-        if _changed(output / name) >= written > 0:
-            return f"{output / name} was written after the last checkpoint"
-    return None
+    finals = [] if output is None else [output / name for name in (*FINAL, TRAINER_STATE)]
+    newer = next((file for file in finals if _changed(file) >= written > 0), None)
+    return None if newer is None else f"{newer} was written after the last checkpoint"
 
 
 def _output_folder(checkpoints: Checkpoints) -> Path | None:
