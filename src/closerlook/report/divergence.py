@@ -32,9 +32,7 @@ def split_half_data(results: Results) -> pd.DataFrame:
     merged = None
     for name, measure in measures.items():
         rows = results.of(measure)
-        rows = rows[
-            (rows.split == "train") & ((rows.tuned_on == "") | own_ends(rows))
-        ]
+        rows = rows[(rows.split == "train") & ((rows.tuned_on == "") | own_ends(rows))]
         kept = ["value", "ci_low", "ci_high"] if name == "halves" else ["value"]
         part = rows[PLACE + kept].rename(columns={"value": name, "ci_low": "low", "ci_high": "high"})
         part = part[part[name].notna()].drop_duplicates(PLACE)
