@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,6 +14,9 @@ BeforeAfter = tuple[Measurement | None, Measurement | None]
 """A measurement before fine-tuning and a measurement after it; None if it was not measured."""
 
 STATES = ("before", "after")
+
+AFTER_ARROW = ": the value of the pretrained encoder → the value after fine-tuning on that task (mean over seeds)"
+"""What the arrow between two values means, for the notes of tables."""
 
 PRETRAINED_STATE = "pretrained"
 """The state of an encoder in a study that fine-tunes nothing."""
@@ -139,6 +143,15 @@ def without_states(table: Table) -> Table:
         ),
         rows=tuple(tuple(row[at] for at in kept) for row in table.rows),
     )
+
+
+def without_state(text: str) -> str:
+    """A text of a study without fine-tuning, in which every value is of a pretrained encoder.
+
+    >>> without_state("0.80 (2 pairs, before fine-tuning), or 0.60 before fine-tuning.")
+    '0.80 (2 pairs), or 0.60.'
+    """
+    return re.sub(r",? before fine-tuning( only)?\b", "", text)
 
 
 def highest_p(results: Results, measure: str, encoder: str, task: str) -> tuple[float | None, float | None]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from closerlook.report.before_after import (
+    AFTER_ARROW,
     STATES,
     BeforeAfter,
     before_after,
@@ -65,7 +66,6 @@ def summary_table(results: Results) -> Table:
     return Table("summary", title, f"{note} {null_note(results)}" if has_nulls else note, columns, tuple(rows))
 
 
-AFTER_ARROW = ": the value of the pretrained encoder → the value after fine-tuning on that task (mean over seeds)"
 CLUSTERS_NOTE = "Clusters: the number of labels is in brackets; * marks a linearly separable space."
 
 

@@ -106,7 +106,7 @@ TERMS = (
         "before, after",
         "before fine-tuning: the pretrained encoder; after fine-tuning: the encoder at the last step of a "
         "fine-tuning run",
-        ("before and after",),
+        ("before fine-tuning", "after fine-tuning"),
     ),
     Entry(
         "snapshot",

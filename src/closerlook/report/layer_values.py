@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from closerlook.report.before_after import PRETRAINED_STATE, STATES, over_seeds, runs_of
 from closerlook.report.measures import title_of
@@ -43,10 +43,13 @@ def layer_values(results: Results, task: str) -> list[LayerValue]:
             runs = runs_of(results, encoder, task)
             for state in STATES if runs else STATES[:1]:
                 for layer in results.layers[encoder]:
-                    found = (
-                        over_seeds([results.after(name, run, layer=layer) for run in runs])
-                        if state == "after"
-                        else results.before(name, encoder, task, layer=layer)
+                    found = over_seeds(
+                        *(
+                            [results.after(one, run, layer=layer) for run in runs]
+                            if state == "after"
+                            else [results.before(one, encoder, task, layer=layer)]
+                            for one in (name, f"{name}_sd")
+                        )
                     )
                     if found is not None:
                         shown = state if results.all_runs else PRETRAINED_STATE
@@ -64,20 +67,23 @@ def best_values(values: list[LayerValue]) -> dict[str, LayerValue]:
 
 
 def best_sentences(results: Results) -> list[str]:
-    """For each task, the encoder and layer with the highest accuracy, if layers or encoders can be compared."""
+    """For each task, the encoder and layer with the highest accuracy, if there are several.
+
+    With fine-tuning, only if accuracy was measured at several layers: other tables compare encoders at the last layer.
+    """
     sentences = []
     for task in results.tasks:
         values = [one for one in layer_values(results, task) if one.measure == "accuracy"]
-        if len(values) < 2:
+        if len({one.layer for one in values} if results.all_runs else values) < 2:
             continue
         best, *_, worst = sorted(values, key=lambda one: -one.measurement.value)
-        n = best.measurement.n
+        tested = results.before("accuracy", best.encoder, task, layer=best.layer)
         majority = results.before("majority_accuracy", best.encoder, task, layer=best.layer)
         sentences.append(
             f"{task}: the highest probe accuracy of {len(values)} spaces is {best.measurement.value:.1f} % "
             f"({best.where}), the lowest {worst.measurement.value:.1f} % ({worst.where})"
             + (f"; always predicting the most frequent label gives {100 * majority.value:.1f} %" if majority else "")
-            + (f"; {n:,} test examples." if n else ".")
+            + (f"; {tested.n:,} test examples." if tested and tested.n else ".")
         )
     return sentences
 
@@ -109,7 +115,7 @@ def layer_values_table(results: Results) -> Table:
             cells = by_place[place]
             marks = [title_of(name).removesuffix(", %") for name, one in cells.items() if one in best]
             shown = [cells[name].measurement if name in cells else None for name in MEASURES]
-            rows.append((task, *place, *map(_plain, shown), f"{BEST} best {', '.join(marks)}" if marks else ""))
+            rows.append((task, *place, *shown, f"{BEST} best {', '.join(marks)}" if marks else ""))
     columns = (
         *(*text_columns("task", "encoder", "state"), Column("layer")),
         *(Column(title_of(name), digits=measure(name).digits) for name in MEASURES),
@@ -121,7 +127,3 @@ def layer_values_table(results: Results) -> Table:
         f"distance of the task. {CHANCE_NOTE}"
     )
     return Table("by-layer", "Every encoder at every layer", note, columns, tuple(rows)).without_empty()
-
-
-def _plain(measurement: Measurement | None) -> Measurement | None:
-    return None if measurement is None else replace(measurement, text="", n=None)

@@ -25,7 +25,7 @@ from closerlook.report import (
     uncertainty,
     verdict_tables,
 )
-from closerlook.report.before_after import without_states
+from closerlook.report.before_after import without_state, without_states
 from closerlook.report.extent import extent_of
 from closerlook.report.figures import Figure, centroids, changes, distances, encoders, point_similarity, similarity
 from closerlook.report.figures import divergence as divergence_figures
@@ -320,7 +320,10 @@ def figure_entries() -> list[FigureEntry]:
 
 def draw_figures(results: Results) -> list[Figure]:
     """All figures for which the results have data, in the order of the page."""
-    return [replace(figure, kind=entry.kind) for entry in figure_entries() for figure in entry.draw(results)]
+    figures = [replace(figure, kind=entry.kind) for entry in figure_entries() for figure in entry.draw(results)]
+    if results.all_runs:
+        return figures
+    return [replace(figure, caption=without_state(figure.caption)) for figure in figures]
 
 
 def tables_of(section: Section, results: Results) -> Iterator[tuple[TableEntry, Table]]:

@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any, TypedDict
 
 from closerlook.report import study_facts
+from closerlook.report.before_after import without_state
 from closerlook.report.blocked_merges import blocked_spaces
 from closerlook.report.extent import extent_of
 from closerlook.report.figures import Figure
@@ -116,6 +117,7 @@ def page_parts(results: Results, findings: list[Finding], groups: dict[str, Grou
     by_number = {finding.number: finding for finding in findings}
     parts = []
     extent = extent_of(results)
+    show = without_state if extent == "none" else str
     for section in sections_of(results):
         finding = None if section.finding is None or extent == "none" else by_number[section.finding]
         is_judged = finding is not None and extent == "many"
@@ -125,7 +127,7 @@ def page_parts(results: Results, findings: list[Finding], groups: dict[str, Grou
             finding.title if finding is not None and is_judged else section.title,
             f"{section.finding} · {section.short}" if is_judged else section.short,
             finding,
-            [text for write in section.texts if (text := write(results))],
+            [show(text) for write in section.texts if (text := write(results))],
             [groups[entry.kind] for entry in section.figures if entry.kind in groups],
             [table for entry, table in tables if not entry.folded],
             [table for entry, table in tables if entry.folded],

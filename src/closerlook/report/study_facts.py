@@ -32,6 +32,9 @@ def headline(results: Results) -> str:
     encoders, tasks = _name_or_count(base_encoders(results), "encoder"), _name_or_count(results.tasks, "task")
     if not results.all_runs:
         return f"{encoders} on {tasks}, without fine-tuning"
+    existing = [results.manifest_entry("runs", encoder) for encoder in results.encoders]
+    if len(existing) == 1 and existing[0]:
+        return f"How the training {results.encoders[0]} changed {existing[0]['base']} on {tasks}"
     methods = set(methods_of(results).values())
     how = f"{len(methods)} methods of fine-tuning" if len(methods) > 1 else "fine-tuning"
     return f"How {how} changed {encoders} on {tasks}"

@@ -60,7 +60,8 @@ def by_layer(results: Results, task: str) -> Figure | None:
     return Figure(
         title=f"All encoders by layer: {shorten(task)}",
         caption=f"{found[0].upper()}{found[1:]}. {BEST}: the highest accuracy, the fewest clusters, the largest "
-        f"distance.{lines} Vertical bars: 95% interval, over probe seeds for accuracy.",
+        f"distance.{lines} Vertical bars: ± one standard deviation of accuracy, 95% "
+        "interval of other measures; with several seeds of fine-tuning, ± one standard deviation over seeds.",
         alt=f"Line charts of {count_of(len(encoders), 'encoder')} by layer. {found}.",
         encoder="",
         task=task,
@@ -100,7 +101,7 @@ def _layer_panel(name: str, data: pd.DataFrame, colours: dict[str, str], states:
             color=alt.Color("encoder:N", scale=encoded, sort=None, legend=legend),
         )
     )
-    y = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5))
+    y = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False, padding=16), axis=alt.Axis(tickCount=5))
     tooltip = [
         *(alt.Tooltip("encoder:N"), alt.Tooltip("state:N"), alt.Tooltip("layer:Q", format="d")),
         *(alt.Tooltip(f"{column}:Q", format=".3~f") for column in ("value", "low", "high")),
