@@ -57,6 +57,7 @@ STUDIES: dict[str, Callable[[], Any]] = {
     "frozen": lambda: made_up(steps=()),
     "one checkpoint": lambda: made_up(steps=(0, 50), tasks={"only": ["a", "b", "c"]}),
     "sixty labels": lambda: made_up(tasks={"sixty": [f"label {at}" for at in range(60)]}, steps=(0, 9, 90)),
+    "seven tasks": lambda: made_up(["a", "b"], {f"task {at}": ["x", "y", "z"] for at in range(7)}, wider=True),
     "long names": lambda: made_up(
         [LONG, f"{LONG}2"], {LONG + str(at): [f"{LONG}{n}" for n in range(5)] for at in range(2)}, wider=True
     ),
@@ -127,6 +128,7 @@ def test_every_chart_is_drawn_without_a_complaint_narrow_and_wide(chromium: Any,
     here.page.close()
 
 
+<<<<<<< HEAD
 @pytest.mark.parametrize("layers", [1, 3, 13])
 def test_the_page_of_a_measured_training_is_drawn_without_a_complaint(
     chromium: Any, tmp_path: Path, layers: int
@@ -139,6 +141,28 @@ def test_the_page_of_a_measured_training_is_drawn_without_a_complaint(
     assert all(chart.query_selector(MARKS) for chart in here.page.query_selector_all(".chart"))
     assert here.page.evaluate("document.documentElement.scrollWidth") <= 1280
     assert here.problems == []
+=======
+WIDE_TABLES = """[...document.querySelectorAll('.scroll:has(table[id])')]
+    .filter(one => one.scrollWidth > one.clientWidth).map(one => one.ariaLabel)"""
+
+
+@pytest.mark.parametrize("name", ["plain", "beyond", "frozen", "seven tasks"])
+def test_every_table_fits_at_1280_pixels(chromium: Any, pages: Pages, name: str) -> None:
+    here = visit(chromium, pages[name], 1280)
+    here.page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    assert here.page.evaluate(WIDE_TABLES) == []
+    here.page.close()
+
+
+def test_terms_lead_to_their_meanings_also_in_captions_that_change(chromium: Any, pages: Pages) -> None:
+    here = visit(chromium, pages["seven tasks"], 1280)
+    figure = here.page.query_selector("[data-kind=accuracy]")
+    figure.query_selector("input[value=b]").evaluate("one => one.click()")
+    caption = figure.query_selector("figcaption a.defined")
+    assert caption.inner_text() == "before fine-tuning"
+    broken = "[...document.querySelectorAll('a[href^=\"#\"]')].filter(one => !document.querySelector(one.hash))"
+    assert here.page.evaluate(f"{broken}.map(one => one.hash)") == []
+>>>>>>> page
     here.page.close()
 
 

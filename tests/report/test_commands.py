@@ -51,7 +51,7 @@ def test_show_prints_folded_tables_on_request_only(tmp_path: Path, capsys: pytes
     out, err = run(capsys, "show", folder)
     assert "Similarity with true and shuffled labels" in out
     assert "All labels" not in out
-    assert "not shown: labels (print one with --table labels)" in err
+    assert "not shown: by-layer, labels (print one with --table labels)" in err
     out, _ = run(capsys, "show", folder, "--table", "labels")
     assert "* significantly farther" in out
 
@@ -70,7 +70,7 @@ def test_show_writes_for_papers(folder: Path, capsys: pytest.CaptureFixture[str]
 
 def test_show_names_the_tables_there_are(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert_refused(
-        capsys, "this study has no table 'nothing'; it has findings, encoders, tasks", "show", folder, "-t", "nothing"
+        capsys, "this study has no table 'nothing'; it has changes, findings, summary", "show", folder, "-t", "nothing"
     )
 
 

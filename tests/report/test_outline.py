@@ -69,10 +69,9 @@ def test_names_are_distinct() -> None:
 
 
 def test_a_new_figure_takes_one_line_in_the_outline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    entry = FigureEntry("twice", "The same figure again", figure_entries()[0].draw)
+    entry = FigureEntry("twice", "The same figure again", figure_entries()[1].draw)
     added = Section("new", "A new section", "New", figures=(entry,))
     monkeypatch.setattr("closerlook.report.outline.OUTLINE", (*OUTLINE, added))
-    monkeypatch.setattr("closerlook.report.page.OUTLINE", (*OUTLINE, added))
     folder = write_study(tmp_path, made_up())
     assert "twice" in {figure.kind for figure in outline.draw_figures(index_results(made_up()))}
     page = write_report(folder, figures=False).read_text(encoding="utf-8")
@@ -102,5 +101,6 @@ def test_measures_of_one_group_are_together() -> None:
 
 
 def test_figures_know_their_kind() -> None:
-    kinds = {figure.kind for figure in draw_figures(index_results(golden_beyond()))}
+    studies = (golden_beyond(), made_up(["a", "b"]))
+    kinds = {figure.kind for table in studies for figure in draw_figures(index_results(table))}
     assert kinds == {entry.kind for entry in figure_entries()}

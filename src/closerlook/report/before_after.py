@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 
+from closerlook.report.tables import Table
 from closerlook.study.readings import Measurement, Results, Run, null_names, subsampled_name
 
 BeforeAfter = tuple[Measurement | None, Measurement | None]
 """A measurement before fine-tuning and a measurement after it; None if it was not measured."""
 
 STATES = ("before", "after")
+
+AFTER_ARROW = ": the value of the pretrained encoder → the value after fine-tuning on that task (mean over seeds)"
+"""What the arrow between two values means, for the notes of tables."""
+
+PRETRAINED_STATE = "pretrained"
+"""The state of an encoder in a study that fine-tunes nothing."""
 
 
 def before_after(results: Results, measure: str, encoder: str, task: str, scale: float = 1.0) -> BeforeAfter:
@@ -117,6 +125,33 @@ def is_subsampled(results: Results, measure: str, encoder: str, task: str) -> bo
     fewer = results.before(repeated, encoder, task) if repeated else None
     points = results.before("n_points", encoder, task)
     return fewer is not None and points is not None and fewer.n is not None and fewer.n < points.value
+
+
+def without_states(table: Table) -> Table:
+    """A table of a study without fine-tuning: columns 'before' have the name of their group, and 'state' is omitted."""
+    kept = [
+        at
+        for at, column in enumerate(table.columns)
+        if not (column.title == "state" and {row[at] for row in table.rows} <= {"before", PRETRAINED_STATE})
+    ]
+    columns = [table.columns[at] for at in kept]
+    return replace(
+        table,
+        columns=tuple(
+            replace(column, title=column.group, group="") if column.group and column.title == "before" else column
+            for column in columns
+        ),
+        rows=tuple(tuple(row[at] for at in kept) for row in table.rows),
+    )
+
+
+def without_state(text: str) -> str:
+    """A text of a study without fine-tuning, in which every value is of a pretrained encoder.
+
+    >>> without_state("0.80 (2 pairs, before fine-tuning), or 0.60 before fine-tuning.")
+    '0.80 (2 pairs), or 0.60.'
+    """
+    return re.sub(r",? before fine-tuning( only)?\b", "", text)
 
 
 def highest_p(results: Results, measure: str, encoder: str, task: str) -> tuple[float | None, float | None]:

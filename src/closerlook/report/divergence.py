@@ -69,7 +69,7 @@ def split_halves_table(results: Results) -> Table:
     rows: list[tuple[Value, ...]] = []
     for part, title in PARTS.items():
         for state, prediction in predictions(data, part).items():
-            if prediction.groups >= 3:
+            if prediction.groups >= 3 and (results.all_runs or state == "before"):
                 low, high = prediction.spearman_interval
                 has_interval = prediction.groups >= MINIMUM_PAIRS and math.isfinite(low)
                 spearman = Measurement(prediction.spearman, low, high) if has_interval else prediction.spearman

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from closerlook.escaping import csv_text
-from closerlook.report.outline import OUTLINE, tables_of
+from closerlook.report.outline import sections_of, tables_of
 from closerlook.report.tables import Remark, Table, Term, Value
 from closerlook.study.readings import Measurement, Results
 
@@ -17,12 +17,14 @@ Format = Literal["text", "markdown", "latex", "csv"]
 
 def all_tables(results: Results) -> list[Table]:
     """Every table of a study that has rows, in the order of the page."""
-    return [table for section in OUTLINE for _, table in tables_of(section, results)]
+    return [table for section in sections_of(results) for _, table in tables_of(section, results)]
 
 
 def folded_tables(results: Results) -> list[str]:
     """The names of the tables that `closerlook show` prints only on request."""
-    return [table.name for section in OUTLINE for entry, table in tables_of(section, results) if entry.folded]
+    return [
+        table.name for section in sections_of(results) for entry, table in tables_of(section, results) if entry.folded
+    ]
 
 
 def write_tables(tables: Sequence[Table], form: Literal["markdown", "latex", "csv"]) -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from closerlook.report.before_after import (
+    AFTER_ARROW,
     STATES,
     BeforeAfter,
     before_after,
@@ -60,15 +61,12 @@ def summary_table(results: Results) -> Table:
             has_nulls = has_nulls or bool(nulls)
             rows += nulls
     columns = (*text_columns("encoder", "measure"), *(Column(task) for task in results.tasks))
-    note = f"{SUMMARY_NOTE} {null_note(results)}" if has_nulls else SUMMARY_NOTE
-    return Table("summary", "Before → after fine-tuning", note, columns, tuple(rows))
+    values, title = (AFTER_ARROW, "Before → after fine-tuning") if results.all_runs else ("", "Main measures")
+    note = f"Each encoder on each task, at the last layer{values}. {CLUSTERS_NOTE}"
+    return Table("summary", title, f"{note} {null_note(results)}" if has_nulls else note, columns, tuple(rows))
 
 
-SUMMARY_NOTE = (
-    "Each encoder on each task, at the last layer: the value of the pretrained encoder → the value after fine-tuning "
-    "on that task (mean over seeds). Clusters: the number of labels is in brackets; * marks a linearly separable "
-    "space."
-)
+CLUSTERS_NOTE = "Clusters: the number of labels is in brackets; * marks a linearly separable space."
 
 
 def _summary_nulls(results: Results, name: str, encoder: str) -> list[tuple[Value, ...]]:
@@ -189,8 +187,9 @@ def _remark(results: Results, encoder: str, task: str, similarity: BeforeAfter) 
     inseparable = [flag is not None and flag.value == 0 for flag in separable]
     if any(inseparable):
         when = [state for state, is_so in zip(STATES, (inseparable[0], any(inseparable[1:])), strict=True) if is_so]
-        parts.append(f"train or {results.test_split} is not linearly separable {' and '.join(when)} fine-tuning")
-    if not runs:
+        states = f" {' and '.join(when)} fine-tuning" if results.all_runs else ""
+        parts.append(f"train or {results.test_split} is not linearly separable{states}")
+    if results.all_runs and not runs:
         parts.append("not fine-tuned")
     return Remark("; ".join(parts), is_exception)
 
@@ -287,7 +286,7 @@ def distance_table(results: Results) -> Table:
         if not any(raw):
             continue
         runs = runs_of(results, encoder, task)
-        counts = (*mean_moved(results, runs), *_mean_significantly_moved(results, runs))
+        counts = (*mean_moved(results, runs), *mean_significantly_moved(results, runs))
         rows.append((encoder, task, *raw, difference(*raw), *relative, difference(*relative), *counts))
     columns = (
         *text_columns("encoder", "task"),
@@ -320,7 +319,7 @@ def mean_moved(results: Results, runs: Sequence[Run]) -> tuple[Value, Value]:
     return _as_count(farther), _as_count(closer)
 
 
-def _mean_significantly_moved(results: Results, runs: Sequence[Run]) -> tuple[Value, Value]:
+def mean_significantly_moved(results: Results, runs: Sequence[Run]) -> tuple[Value, Value]:
     """The number of labels that moved significantly farther and closer; mean over seeds."""
     names = ("n_labels_significantly_increased", "n_labels_significantly_decreased")
     farther, closer = (mean_of([results.after(name, run) for run in runs]) for name in names)

@@ -15,7 +15,9 @@ from closerlook.report import (
     divergence,
     finding_tables,
     labels,
+    layer_values,
     nulls,
+    opening,
     published,
     sensitivity,
     shape,
@@ -23,15 +25,22 @@ from closerlook.report import (
     uncertainty,
     verdict_tables,
 )
-from closerlook.report.figures import Figure, centroids, changes, distances, point_similarity, similarity
+from closerlook.report.before_after import without_state, without_states
+from closerlook.report.extent import extent_of
+from closerlook.report.figures import Figure, centroids, changes, distances, encoders, point_similarity, similarity
 from closerlook.report.figures import divergence as divergence_figures
 from closerlook.report.figures import nulls as null_figures
 from closerlook.report.tables import Table
 from closerlook.study.readings import Results
 
-Layout = Literal["plain", "verdicts", "run", "blocked merges", "glossary"]
+Layout = Literal["plain", "opening", "run", "blocked merges", "glossary"]
 """How the template shows a section. plain: only its texts, figures and tables. The other layouts put special content,
 which is written in the template, before them."""
+
+Place = Literal["Read first", "The five findings", "More measures", "Reference"]
+"""The headings of the contents list, in the order of the page."""
+
+FINDINGS: Place = "The five findings"
 
 BEYOND = "Not in the paper"
 """The line above the heading of sections about measures that the paper does not have."""
@@ -50,8 +59,8 @@ class FigureEntry:
 class TableEntry:
     """A table. make: makes it; without rows it is not shown.
 
-    folded: collapsed on the page, and printed by `closerlook show` only on request. on_page: False for the table of
-    verdicts, which the page shows as cards.
+    folded: collapsed on the page, and printed by `closerlook show` only on request. on_page: False for tables that the
+    page opens with in another form: verdicts as cards, changes as sentences.
     """
 
     make: Callable[[Results], Table]
@@ -63,17 +72,22 @@ class TableEntry:
 class Section:
     """A section of the page.
 
-    name: the anchor in links. title: the heading; empty in a section about a finding, whose heading is the finding.
-    short: the title in the contents list. kicker: a line above the heading. finding: the number of the finding that the
-    section is about. texts: functions that return a paragraph, or an empty string. absent: the sentence shown if the
-    section has no content; if this is an empty string, a section without content is omitted.
+    name: the anchor in links. title: the heading; a study with verdicts has the finding instead, where there is one.
+    short: the title in the contents list. place: the heading in the contents list. kicker: a line above the heading.
+    finding: the number of the finding that the section is about. tuned_only: whether it is omitted without fine-tuning.
+    untuned: the heading without fine-tuning, if it differs. texts: functions that return a paragraph, or an empty
+    string. absent: the sentence shown if the section has no content; if this is an empty string, a section without
+    content is omitted.
     """
 
     name: str
     title: str
     short: str
+    place: Place = "More measures"
     kicker: str = ""
     finding: int | None = None
+    tuned_only: bool = False
+    untuned: str = ""
     layout: Layout = "plain"
     texts: tuple[Callable[[Results], str], ...] = ()
     figures: tuple[FigureEntry, ...] = ()
@@ -84,37 +98,39 @@ class Section:
 OUTLINE = (
     Section(
         "top",
-        "The paper's five findings, in this study",
-        "Verdicts",
-        layout="verdicts",
-        tables=(TableEntry(verdict_tables.findings_table, on_page=False),),
-    ),
-    Section(
-        "run",
-        "What was run",
-        "What was run",
-        layout="run",
+        "",
+        "Overview",
+        "Read first",
+        layout="opening",
         tables=(
-            TableEntry(study_facts.encoders_table),
-            TableEntry(study_facts.tasks_table),
-            TableEntry(study_facts.tuning_table, folded=True),
-            TableEntry(study_facts.settings_table, folded=True),
-            TableEntry(study_facts.machine_table, folded=True),
-            TableEntry(study_facts.time_table, folded=True),
+            TableEntry(opening.changes_table, on_page=False),
+            TableEntry(verdict_tables.findings_table, on_page=False),
         ),
     ),
     Section(
         "summary",
         "Before and after fine-tuning",
-        "Before and after",
+        "Main measures",
+        "Read first",
+        untuned="Main measures",
+        figures=(FigureEntry("side-by-side", "All encoders and methods of one task", encoders.side_by_side),),
         tables=(TableEntry(finding_tables.summary_table),),
         absent="Nothing was measured.",
     ),
     Section(
+        "encoders-and-layers",
+        "Encoders and layers",
+        "Encoders and layers",
+        "Read first",
+        texts=(layer_values.best_text,),
+        figures=(FigureEntry("by-layer", "All encoders by layer", encoders.by_layer),),
+        tables=(TableEntry(layer_values.layer_values_table, folded=True),),
+    ),
+    Section(
         "finding-1",
-        "",
-        "1 · Train and test",
-        kicker="Finding 1",
+        "Accuracy, and similarity of train and test",
+        "Train and test",
+        FINDINGS,
         finding=1,
         figures=(FigureEntry("accuracy", "Accuracy and train–test similarity", changes.accuracy_change),),
         tables=(
@@ -126,9 +142,9 @@ OUTLINE = (
     ),
     Section(
         "finding-2",
-        "",
-        "2 · Clusters",
-        kicker="Finding 2",
+        "Clusters of each label",
+        "Clusters",
+        FINDINGS,
         finding=2,
         figures=(FigureEntry("clusters", "Clusters per label", changes.clusters_change),),
         tables=(TableEntry(finding_tables.clusters_table), TableEntry(published.published_clusters)),
@@ -136,9 +152,9 @@ OUTLINE = (
     ),
     Section(
         "finding-3",
-        "",
-        "3 · Distances",
-        kicker="Finding 3",
+        "Distances between labels",
+        "Distances",
+        FINDINGS,
         finding=3,
         figures=(
             FigureEntry(
@@ -153,10 +169,11 @@ OUTLINE = (
     ),
     Section(
         "finding-4",
-        "",
-        "4 · Other tasks",
-        kicker="Finding 4",
+        "Measured on other tasks",
+        "Other tasks",
+        FINDINGS,
         finding=4,
+        tuned_only=True,
         figures=(
             FigureEntry(
                 "cross-distances",
@@ -169,10 +186,11 @@ OUTLINE = (
     ),
     Section(
         "finding-5",
-        "",
-        "5 · Layers",
-        kicker="Finding 5",
+        "Change of each layer",
+        "Layers",
+        FINDINGS,
         finding=5,
+        tuned_only=True,
         figures=(
             FigureEntry(
                 "similarity",
@@ -183,14 +201,6 @@ OUTLINE = (
         ),
         tables=(TableEntry(finding_tables.layers_table),),
         absent="No fine-tuned encoder was compared with its pretrained state.",
-    ),
-    Section(
-        "earlier-rules",
-        "The rules, and what earlier rules say",
-        "Rules",
-        kicker=BEYOND,
-        texts=(verdict_tables.earlier_text,),
-        tables=(TableEntry(verdict_tables.earlier_table),),
     ),
     Section(
         "nulls",
@@ -262,8 +272,45 @@ OUTLINE = (
         kicker=BEYOND,
         layout="blocked merges",
     ),
-    Section("glossary", "Terms", "Terms", layout="glossary"),
+    Section(
+        "run",
+        "What was run",
+        "What was run",
+        "Reference",
+        layout="run",
+        tables=(
+            TableEntry(study_facts.encoders_table),
+            TableEntry(study_facts.tasks_table),
+            TableEntry(study_facts.tuning_table, folded=True),
+            TableEntry(study_facts.settings_table, folded=True),
+            TableEntry(study_facts.machine_table, folded=True),
+            TableEntry(study_facts.time_table, folded=True),
+        ),
+    ),
+    Section(
+        "earlier-rules",
+        "The rules, and what earlier rules say",
+        "Rules",
+        "Reference",
+        kicker=BEYOND,
+        tuned_only=True,
+        texts=(verdict_tables.earlier_text,),
+        tables=(TableEntry(verdict_tables.earlier_table),),
+    ),
+    Section("glossary", "Terms", "Terms", "Reference", layout="glossary"),
 )
+
+
+UNTUNED_FIRST = ("top", "encoders-and-layers")
+"""The names of the sections that come first without fine-tuning."""
+
+
+def sections_of(results: Results) -> list[Section]:
+    """The sections that a study may have, with their headings: without fine-tuning, some are omitted or renamed."""
+    if extent_of(results) != "none":
+        return list(OUTLINE)
+    kept = [replace(section, title=section.untuned or section.title) for section in OUTLINE if not section.tuned_only]
+    return sorted(kept, key=lambda section: section.name not in UNTUNED_FIRST)
 
 
 def figure_entries() -> list[FigureEntry]:
@@ -273,12 +320,18 @@ def figure_entries() -> list[FigureEntry]:
 
 def draw_figures(results: Results) -> list[Figure]:
     """All figures for which the results have data, in the order of the page."""
-    return [replace(figure, kind=entry.kind) for entry in figure_entries() for figure in entry.draw(results)]
+    figures = [replace(figure, kind=entry.kind) for entry in figure_entries() for figure in entry.draw(results)]
+    if results.all_runs:
+        return figures
+    return [replace(figure, caption=without_state(figure.caption)) for figure in figures]
 
 
 def tables_of(section: Section, results: Results) -> Iterator[tuple[TableEntry, Table]]:
-    """The non-empty tables of a section, each with its entry in the outline."""
+    """The non-empty tables of a section, each with its entry in the outline.
+
+    Without fine-tuning, columns of values before fine-tuning are called by the measure alone.
+    """
     for entry in section.tables:
         table = entry.make(results)
         if table:
-            yield entry, table
+            yield entry, table if results.all_runs else without_states(table)

@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib import resources
+from itertools import groupby
 from typing import Any, TypedDict
 
 from closerlook.report import study_facts
+from closerlook.report.before_after import without_state
 from closerlook.report.blocked_merges import blocked_spaces
+from closerlook.report.extent import extent_of
 from closerlook.report.figures import Figure
 from closerlook.report.figures.figure import Specification
 from closerlook.report.finding_tables import shows_undecided
+from closerlook.report.glossary import find_terms, glossary, link_terms
 from closerlook.report.inlining import pack, runtime, safe_script, script_hash, script_json
-from closerlook.report.outline import OUTLINE, Section, figure_entries, tables_of
+from closerlook.report.layer_values import CHANCE_NOTE, best_sentences
+from closerlook.report.opening import NOTE as CHANGES_NOTE
+from closerlook.report.opening import what_changed
+from closerlook.report.outline import FINDINGS, Section, figure_entries, sections_of, tables_of
 from closerlook.report.tables import Column, Remark, Table, Term, Value, show_null, show_plain, show_spread
 from closerlook.report.verdict_tables import RULES_USED
 from closerlook.study.findings import Finding
@@ -26,11 +33,14 @@ VERDICTS = {"holds": "✓", "fails": "✕", "mixed": "◐", "within noise": "≈
 
 
 class Panel(TypedDict):
-    """A figure as the page's script reads it; spec: the id of the element that holds its chart."""
+    """A figure as the page's script reads it.
+
+    spec: the id of the element that holds its chart. caption: its parts, each with the anchor of a term, or empty.
+    """
 
     spec: str
     title: str
-    caption: str
+    caption: list[tuple[str, str]]
     alt: str
     toggles: list[dict[str, Any]]
     layout: dict[str, Any]
@@ -61,6 +71,7 @@ class Part:
 
     section: Section
     title: str
+    short: str
     finding: Finding | None
     texts: list[str]
     groups: list[Group]
@@ -77,20 +88,27 @@ def make_page(results: Results, findings: list[Finding], figures: Sequence[Figur
     """The whole page of a study as HTML."""
     groups, specs = group_figures([figures])
     spaces, excluded = blocked_spaces(results)
+    parts = page_parts(results, findings, groups)
     return render(
         "study.html.j2",
         title=results.name,
         results=results,
         findings=findings,
+        extent=extent_of(results),
+        accounts=what_changed(results),
+        changes_note=CHANGES_NOTE,
+        best=best_sentences(results),
+        chance_note=CHANCE_NOTE,
         squares=all(finding.n_pairs <= MOST_SQUARES for finding in findings),
         rules_used=RULES_USED,
-        parts=page_parts(results, findings, groups),
+        parts=parts,
+        contents=contents_of(parts),
         specs=specs,
         facts=study_facts,
         spaces=spaces,
         excluded=excluded,
         most_blocked_merges=MOST_BLOCKED_MERGES,
-        shows_undecided=shows_undecided(results),
+        terms=glossary(undecided=shows_undecided(results)),
     )
 
 
@@ -98,14 +116,18 @@ def page_parts(results: Results, findings: list[Finding], groups: dict[str, Grou
     """The sections of the outline that a study has content for."""
     by_number = {finding.number: finding for finding in findings}
     parts = []
-    for section in OUTLINE:
-        finding = None if section.finding is None else by_number[section.finding]
+    extent = extent_of(results)
+    show = without_state if extent == "none" else str
+    for section in sections_of(results):
+        finding = None if section.finding is None or extent == "none" else by_number[section.finding]
+        is_judged = finding is not None and extent == "many"
         tables = [(entry, table) for entry, table in tables_of(section, results) if entry.on_page]
         part = Part(
             section,
-            section.title if finding is None else finding.title,
+            finding.title if finding is not None and is_judged else section.title,
+            f"{section.finding} · {section.short}" if is_judged else section.short,
             finding,
-            [text for write in section.texts if (text := write(results))],
+            [show(text) for write in section.texts if (text := write(results))],
             [groups[entry.kind] for entry in section.figures if entry.kind in groups],
             [table for entry, table in tables if not entry.folded],
             [table for entry, table in tables if entry.folded],
@@ -113,6 +135,15 @@ def page_parts(results: Results, findings: list[Finding], groups: dict[str, Grou
         if not part.is_empty or section.absent or section.layout != "plain":
             parts.append(part)
     return parts
+
+
+def contents_of(parts: Sequence[Part]) -> list[tuple[str, list[Part]]]:
+    """The contents list: its headings, each with the parts under it."""
+    groups = [(place, list(group)) for place, group in groupby(parts, key=lambda part: part.section.place)]
+    return [
+        ("Measures" if place == FINDINGS and all(part.title == part.section.title for part in group) else place, group)
+        for place, group in groups
+    ]
 
 
 def group_figures(studies: Sequence[Sequence[Figure]]) -> tuple[dict[str, Group], dict[str, Specification]]:
@@ -148,7 +179,7 @@ def figure_panel(figure: Figure, spec: str) -> tuple[Panel, Specification]:
     panel = Panel(
         spec=spec,
         title=figure.title,
-        caption=figure.caption,
+        caption=find_terms(figure.caption),
         alt=figure.alt,
         toggles=[asdict(toggle) for toggle in figure.toggles],
         layout=asdict(figure.layout),
@@ -167,7 +198,7 @@ def render(
     assets: the names of its styles and scripts. charts: whether it needs the chart library.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
+    from markupsafe import Markup, escape
 
     environment = Environment(
         loader=PackageLoader("closerlook.report"),
@@ -177,6 +208,7 @@ def render(
         lstrip_blocks=True,
     )
     environment.filters |= {"cell": show_plain, "small_print": small_print, "script_json": script_json}
+    environment.filters["linked"] = link_terms if "terms" in values else escape
     environment.tests["exception"] = lambda value: isinstance(value, Remark) and value.is_exception
     styles = "".join(_asset(name) for name in assets if name.endswith(".css"))
     scripts = [

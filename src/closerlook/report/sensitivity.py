@@ -31,7 +31,10 @@ def compared_labels_table(results: Results) -> Table:
     group = "labels compared"
     columns = (
         *(*text_columns("encoder", "task"), Column("labels of the task")),
-        *(Column(f"train and {results.test_split}, before", group, 1), Column("after", group, 1)),
+        *(
+            Column(f"train and {results.test_split}{', before' if results.all_runs else ''}", group, 1),
+            Column("after", group, 1),
+        ),
         Column("pretrained and fine-tuned", group, 1),
     )
     settings = results.manifest.get("plan", {}).get("geometry", {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from closerlook.report.before_after import before_after, over_seeds
+from closerlook.report.before_after import AFTER_ARROW, before_after, over_seeds
 from closerlook.report.measures import column_of
 from closerlook.report.nulls import COMPARED_WITH
 from closerlook.report.tables import Column, Table, Term, Value, show_before_after, text_columns
@@ -38,13 +38,11 @@ def shape_table(results: Results) -> Table:
             if any(cells):
                 rows.append((measure.group, Term(measure.title, measure.meaning), encoder, *cells))
     columns = (*text_columns("", "measure", "encoder"), *(Column(task) for task in results.tasks))
-    note = (
-        "Train, last layer: the value of the pretrained encoder → the value after fine-tuning on that task (mean over "
-        "seeds)."
-    )
+    values, title = (AFTER_ARROW, "Shape before → after fine-tuning") if results.all_runs else ("", "Shape")
+    note = f"Train, last layer{values}."
     if len(results.encoders) == 1:  # its name would be in every row
         columns, rows = (*columns[:2], *columns[3:]), [(*row[:2], *row[3:]) for row in rows]
-    return Table("shape", "Shape before → after fine-tuning", note, columns, tuple(rows))
+    return Table("shape", title, note, columns, tuple(rows))
 
 
 def shape_text(results: Results) -> str:

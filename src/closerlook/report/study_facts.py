@@ -29,10 +29,31 @@ def duration(seconds: float) -> str:
 
 def headline(results: Results) -> str:
     """One line that says what the study is about."""
-    encoders, tasks = _name_or_count(results.encoders, "encoder"), _name_or_count(results.tasks, "task")
+    encoders, tasks = _name_or_count(base_encoders(results), "encoder"), _name_or_count(results.tasks, "task")
     if not results.all_runs:
         return f"{encoders} on {tasks}, without fine-tuning"
-    return f"How fine-tuning changed {encoders} on {tasks}"
+    existing = [results.manifest_entry("runs", encoder) for encoder in results.encoders]
+    if len(existing) == 1 and existing[0]:
+        return f"How the training {results.encoders[0]} changed {existing[0]['base']} on {tasks}"
+    methods = set(methods_of(results).values())
+    how = f"{len(methods)} methods of fine-tuning" if len(methods) > 1 else "fine-tuning"
+    return f"How {how} changed {encoders} on {tasks}"
+
+
+def methods_of(results: Results) -> dict[str, str]:
+    """The method by which each encoder was fine-tuned; the encoders of a table have one method each."""
+    methods: dict[str, str] = {}
+    for rows in results.by_measure.values():
+        tuned = rows[rows.tuned_on != PRETRAINED][["encoder", "method"]].drop_duplicates().dropna()
+        methods |= {str(encoder): str(method) for encoder, method in tuned.to_numpy()}
+    return methods
+
+
+def base_encoders(results: Results) -> tuple[str, ...]:
+    """The encoders of a study, where those that differ only in the method of fine-tuning are one."""
+    methods = methods_of(results)
+    names = (name.removesuffix(f" ({methods.get(name, '')})") for name in results.encoders)
+    return tuple(dict.fromkeys(names))
 
 
 def _name_or_count(names: tuple[str, ...], noun: str) -> str:
@@ -42,12 +63,11 @@ def _name_or_count(names: tuple[str, ...], noun: str) -> str:
 def key_facts(results: Results) -> list[tuple[str, str]]:
     """A few numbers for the top of the page."""
     runs = {(run.encoder, run.tuned_on, run.seed) for run in results.all_runs}
-    facts = [
-        ("encoders", f"{len(results.encoders):,}"),
-        ("tasks", f"{len(results.tasks):,}"),
-        ("fine-tuning runs", f"{len(runs):,}"),
-        ("measurements", f"{results.n_rows:,}"),
-    ]
+    methods = set(methods_of(results).values())
+    facts = [("encoders", f"{len(base_encoders(results)):,}"), ("tasks", f"{len(results.tasks):,}")]
+    facts += [("methods of fine-tuning", f"{len(methods)}")] if len(methods) > 1 else []
+    facts += [("fine-tuning runs", f"{len(runs):,}")] if runs else []
+    facts.append(("measurements", f"{results.n_rows:,}"))
     work = sum(kind["seconds"] for kind in results.manifest.get("kinds", {}).values())
     if work:  # of all cells: `seconds` in the manifest is that of the last start, which may have had little left to do
         facts.append(("computing time (sum over workers)", duration(work)))
@@ -57,12 +77,19 @@ def key_facts(results: Results) -> list[tuple[str, str]]:
 def encoders_table(results: Results) -> Table:
     """The encoders, with the weights that were used."""
     rows: list[tuple[Value, ...]] = []
+    methods = methods_of(results)
+    several = len(set(methods.values())) > 1 or bool(results.manifest.get("runs"))
     for encoder in results.encoders:
-        entry = results.manifest_entry("encoders", encoder)
+        base = encoder.removesuffix(f" ({methods.get(encoder, '')})")
+        entry = results.manifest_entry("encoders", encoder) or results.manifest_entry("encoders", base)
+        existing = results.manifest_entry("runs", encoder)
         parameters = entry.get("parameters")
         rows.append(
             (
                 encoder,
+                methods.get(encoder) if several else None,
+                existing.get("base"),
+                existing.get("tuned_on"),
                 entry.get("layers", results.last_layer(encoder)),
                 entry.get("width"),
                 None if parameters is None else f"{parameters / 1e6:,.1f} M",
@@ -72,7 +99,11 @@ def encoders_table(results: Results) -> Table:
             )
         )
     numbers = (Column("layers"), Column("hidden size"), Column("parameters"))
-    columns = (*text_columns("encoder"), *numbers, *text_columns("weights", "revision", "pooling"))
+    columns = (
+        *text_columns("encoder", "method", "base", "trained on"),
+        *numbers,
+        *text_columns("weights", "revision", "pooling"),
+    )
     note = f"Weights: the first {WEIGHTS_SHOWN} characters of the hash of the weight files."
     if any(row[-1] for row in rows):
         note += " Pooling: how the subwords of an example became one vector."

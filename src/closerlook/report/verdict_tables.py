@@ -15,19 +15,20 @@ RULES_USED = f"Rules: version {VERSION}, hash {rules_hash()}."
 
 
 def findings_table(results: Results) -> Table:
-    """The five findings with their verdicts."""
+    """The five findings with their verdicts; empty without fine-tuning."""
     columns = (
         *(Column("", digits=0), *text_columns("finding", "verdict")),
         *(Column("supported by"), Column("contradicted by"), Column("within noise"), Column("no answer")),
         *(*text_columns("median change"), Column("p", digits=4, p_value=True), *text_columns("explanation")),
     )
+    findings = judge_results(results) if results.all_runs else []
     rows = [
         (
             *(finding.number, finding.title, finding.verdict),
             *(finding.n_for, finding.n_against, finding.n_within_noise, finding.n_no_answer),
             *("" if finding.effect is None else str(finding.effect), finding.p_value, finding.sentence),
         )
-        for finding in judge_results(results)
+        for finding in findings
     ]
     note = (
         f"Counts are pairs of encoder and task. p: of a one-sided sign test over pairs, if there are enough pairs. "

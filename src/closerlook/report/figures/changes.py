@@ -30,7 +30,7 @@ def accuracy_change(results: Results, encoder: str) -> Figure | None:
     """Accuracy and train–test similarity of an encoder on every task, before and after."""
     similarity = f"similarity_{results.train_test}"
     data = change_data(results, encoder, {"accuracy": ("accuracy", 100.0), "similarity": (similarity, 1.0)})
-    if data.empty:
+    if data.empty or not results.all_runs:
         return None
     panels = []
     if (data.measure == "accuracy").any():
@@ -47,7 +47,7 @@ def clusters_change(results: Results, encoder: str) -> Figure | None:
     labels = {task: results.before("n_labels", encoder, task) for task in results.tasks}
     counts = {task: count.value for task, count in labels.items() if count is not None}
     data = data[data.task.isin(counts)]
-    if data.empty:
+    if data.empty or not results.all_runs:
         return None
     data = data.assign(clusters=data.value, labels=data.task.map(counts))
     data = compact(data.assign(value=data.clusters / data.labels, low=float("nan"), high=float("nan")))

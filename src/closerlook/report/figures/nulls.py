@@ -62,8 +62,9 @@ def similarity_and_null(results: Results, encoder: str) -> Figure | None:
     known = int(data.null_mean.notna().sum())
     return Figure(
         title=f"Similarity with true and shuffled labels: {shorten(encoder)}",
-        caption=f"Last layer, {count_of(len(tasks), 'task')}. Rings: before fine-tuning; dots: after. Grey: similarity "
-        f"with shuffled labels, mean ± {BAND:g} standard deviations. Lines: 95% bootstrap interval over labels "
+        caption=f"Last layer, {count_of(len(tasks), 'task')}. "
+        f"{'Rings: before fine-tuning; dots: after. ' if results.all_runs else ''}Grey: similarity with "
+        f" shuffled labels, mean ± {BAND:g} standard deviations. Lines: 95% bootstrap interval over labels "
         "(with several seeds, ± one standard deviation)"
         + ("; other encoders: ± one standard deviation over them." if "encoder" in comparisons else "."),
         alt=f"Dot plots of the similarity by task: {'; '.join(titles.values())}. {above} of {known} similarities are "

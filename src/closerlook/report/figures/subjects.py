@@ -44,6 +44,11 @@ def for_each_encoder(draw: DrawOne[str]) -> DrawAll:
     return _for_each(lambda results: results.encoders, draw)
 
 
+def for_each_task(draw: DrawOne[str]) -> DrawAll:
+    """Draw one figure for each task."""
+    return _for_each(lambda results: results.tasks, draw)
+
+
 def for_each_pair(draw: DrawOne[tuple[str, str]]) -> DrawAll:
     """Draw one figure for each encoder and task."""
     return _for_each(Results.pairs, draw)

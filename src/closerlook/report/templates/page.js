@@ -101,7 +101,7 @@
       this.panel = panel;
       const tools = this.figure.querySelector(".tools");
       tools.hidden = !panel;
-      this.figure.querySelector("figcaption").textContent = panel ? panel.caption : "";
+      this.figure.querySelector("figcaption").replaceChildren(...(panel ? panel.caption : []).map(([text, term]) => document.getElementById(term) ? make("a", { class: "defined", href: `#${term}` }, text) : text));
       this.chart.classList.toggle("absent", !panel);
       this.chart.setAttribute("aria-label", panel ? `${panel.title}. ${panel.alt}` : "");
       this.shown = new Set(panel ? panel.toggles.filter((one) => one.on).map((one) => one.name) : []);
