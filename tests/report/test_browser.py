@@ -128,7 +128,6 @@ def test_every_chart_is_drawn_without_a_complaint_narrow_and_wide(chromium: Any,
     here.page.close()
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize("layers", [1, 3, 13])
 def test_the_page_of_a_measured_training_is_drawn_without_a_complaint(
     chromium: Any, tmp_path: Path, layers: int
@@ -141,7 +140,9 @@ def test_the_page_of_a_measured_training_is_drawn_without_a_complaint(
     assert all(chart.query_selector(MARKS) for chart in here.page.query_selector_all(".chart"))
     assert here.page.evaluate("document.documentElement.scrollWidth") <= 1280
     assert here.problems == []
-=======
+    here.page.close()
+
+
 WIDE_TABLES = """[...document.querySelectorAll('.scroll:has(table[id])')]
     .filter(one => one.scrollWidth > one.clientWidth).map(one => one.ariaLabel)"""
 
@@ -162,7 +163,6 @@ def test_terms_lead_to_their_meanings_also_in_captions_that_change(chromium: Any
     assert caption.inner_text() == "before fine-tuning"
     broken = "[...document.querySelectorAll('a[href^=\"#\"]')].filter(one => !document.querySelector(one.hash))"
     assert here.page.evaluate(f"{broken}.map(one => one.hash)") == []
->>>>>>> page
     here.page.close()
 
 
