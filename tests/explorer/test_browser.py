@@ -15,7 +15,7 @@ from closerlook.explorer.page import write_page
 from closerlook.explorer.series import task_context
 from tests.explorer.made import training
 from tests.report.studies import browser
-from tests.report.test_browser import Visit, visit
+from tests.report.test_browser import Visit, until, visit
 
 pytestmark = pytest.mark.skipif(browser() is None, reason="no Chromium on this machine")
 playwright = pytest.importorskip("playwright.sync_api")
@@ -45,6 +45,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def here(chromium: Any, page: Path) -> Iterator[Visit]:
     opened = visit(chromium, page, accept_downloads=True)
+    until(opened.page, f"{PLOT}.width > 0")
     yield opened
     assert opened.problems == []
     opened.page.close()
@@ -189,7 +190,7 @@ def test_outlines_highlights_and_fitted_axes_change_the_picture(here: Visit) -> 
     pictures = [pixels(here)]
     here.page.get_by_label("cluster outlines (projected)").check()
     pictures.append(pixels(here))
-    here.page.get_by_label("fit axes to this snapshot").check()
+    here.page.get_by_label("fit axes to snapshot").check()
     pictures.append(pixels(here))
     here.page.get_by_label("highlight").select_option("wrong")
     pictures.append(pixels(here))
@@ -218,10 +219,10 @@ def test_the_keyboard_reaches_points_pins_and_clears(here: Visit) -> None:
 def test_it_fits_narrow_and_wide_pages_light_and_dark(chromium: Any, page: Path, width: int, scheme: str) -> None:
     here = visit(chromium, page, width, color_scheme=scheme)
     assert here.page.evaluate("document.documentElement.scrollWidth") <= width
+    until(here.page, f"{PLOT}.width > 0")
     before = pixels(here)
     here.page.locator("#theme").click()
-    here.page.wait_for_timeout(50)
-    assert pixels(here) != before
+    until(here.page, "before => document.querySelector('.explorer canvas').toDataURL() !== before", before)
     assert here.problems == []
     here.page.close()
 
@@ -230,6 +231,7 @@ def test_hostile_words_are_shown_and_exported_as_text(chromium: Any, tmp_path: P
     words = ["=cmd()", "<img src=x onerror=alert(1)>", '"quoted", comma', "-LRB-"]
     space = Space.from_arrays(np.eye(4), ["<b>a</b>", "b", "c", "d"], words=words)
     here = visit(chromium, write_page(explore(space, threads=1), tmp_path / "explorer.html"), accept_downloads=True)
+    until(here.page, f"{PLOT}.width > 0")
     here.page.locator(".explorer canvas").focus()
     for key in ("ArrowRight", "ArrowLeft", "ArrowUp"):
         here.page.keyboard.press(key)
