@@ -61,7 +61,7 @@ def prepare_layers(
     measured: list[tuple[Measured, ...]] = []
     gaps: list[list[tuple[Gap, ...]]] = []
     for at, snapshots in enumerate(series.points):
-        spaces = []
+        spaces: list[Measured] = []
         for points in snapshots:
             if progress:
                 progress(at * len(snapshots) + len(spaces), total)

@@ -118,9 +118,9 @@ def _layer(layer: Layer, rows: Integers, numbers: dict[str, int]) -> Json:
     }
 
 
-def _flags(measured: Measured) -> ArrayLike:
+def _flags(measured: Measured) -> Integers:
     bits = ((measured.blocks, BLOCKS), (measured.conflicts, CONFLICT), (measured.wrong, WRONG))
-    return np.sum([flags * bit for flags, bit in bits], axis=0)
+    return np.asarray(np.sum([flags * bit for flags, bit in bits], axis=0), np.int64)
 
 
 def _plane(plane: Plane) -> Json:

@@ -57,7 +57,7 @@ def read_series(
         raise InputError(
             "nothing to explore was given; expected vectors, spaces, a fine-tuning, or encoders with a task"
         )
-    runs = [one for one in inputs if isinstance(one, TuningResult) or _is_run(one)]
+    runs = [one for one in inputs if not isinstance(one, Space) and (isinstance(one, TuningResult) or _is_run(one))]
     spaces = [one for one in inputs if isinstance(one, Space)]
     if runs and len(inputs) > 1:
         raise InputError("a fine-tuning and other inputs were given; expected one fine-tuning alone")
@@ -78,8 +78,8 @@ def read_series(
     return limit_rows(series, choice.max_examples, choice.seed)
 
 
-def _is_run(one: Input) -> bool:
-    return isinstance(one, str | os.PathLike) and (Path(one).expanduser() / FILE).is_file()
+def _is_run(one: str | os.PathLike[str]) -> bool:
+    return (Path(one).expanduser() / FILE).is_file()
 
 
 def _pairs(spaces: Sequence[Space], test: Sequence[Space]) -> list[tuple[Space, Space | None]]:
@@ -128,9 +128,9 @@ def _distinct(names: Sequence[str]) -> tuple[str, ...]:
 # ---- a finished fine-tuning ----
 
 
-def _from_run(given: Input, task: str | Path | Task | None, choice: Choice) -> Series:
+def _from_run(given: TuningResult | str | os.PathLike[str], task: str | Path | Task | None, choice: Choice) -> Series:
     """The snapshots of a fine-tuning, from the store."""
-    run = given if isinstance(given, TuningResult) else TuningResult.load(os.fspath(given))  # type: ignore[arg-type]
+    run = given if isinstance(given, TuningResult) else TuningResult.load(os.fspath(given))
     chosen = load_tasks(task, choice.data)[0] if task is not None else load_task(run.task, choice.data)
     stored = set.intersection(*(set(run.layers(snapshot)) for snapshot in run.snapshots))
     wanted = choose_layers(choice.layers, run.info.layers, run.encoder)

@@ -125,19 +125,19 @@ def _without(X: Floats, direction: Floats) -> Floats:
 def closest_pairs(X: Floats, labels: Integers, most: int = MOST_PAIRS) -> list[tuple[int, int]]:
     """At most `most` pairs of labels: for each label the one with the nearest mean, then other pairs by that distance.
 
-    labels: (n,) the number of each row's label.
+    Among the former, pairs whose rarer label has many rows come first. labels: (n,) the number of each row's label.
 
-    >>> closest_pairs(np.array([[0.0], [1.0], [5.0], [5.5]]), np.arange(4), 3)
+    >>> closest_pairs(np.array([[0.0], [1.0], [5.0], [5.0], [5.5], [5.5]]), np.array([0, 1, 2, 2, 3, 3]), 3)
     [(2, 3), (0, 1), (1, 2)]
     """
-    present = np.unique(labels)
+    present, counts = np.unique(labels, return_counts=True)
     means = np.stack([X[labels == label].mean(axis=0) for label in present])
     squares = (means**2).sum(axis=1)
     distances = np.maximum(squares[:, None] + squares - 2 * means @ means.T, 0.0)
     np.fill_diagonal(distances, np.inf)
     nearest = {tuple(sorted((at, int(distances[at].argmin())))) for at in range(len(present))}
     pairs = [(a, b) for a in range(len(present)) for b in range(a + 1, len(present))]
-    pairs.sort(key=lambda pair: (pair not in nearest, distances[pair]))
+    pairs.sort(key=lambda pair: (-counts[list(pair)].min() if pair in nearest else 0, distances[pair]))
     return [(int(present[a]), int(present[b])) for a, b in pairs[:most]]
 
 

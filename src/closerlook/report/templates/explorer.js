@@ -31,7 +31,7 @@
         (this.pair = this.select("labels", margins.map((one, at) => [at, `${one.first} – ${one.second}`]), (value) => { this.plot.margin = Number(value); this.show(); })),
         this.select("highlight", [["", "nothing"], ...Object.entries(FLAGS).map(([key, [, text]]) => [key, text])], (value) => { this.plot.flag = value; this.show(); }),
         this.check("cluster outlines (projected)", (on) => { this.plot.outlines = on; this.plot.draw(); }),
-        many ? this.check("fit axes to this snapshot", (on) => { this.plot.fitted = on; this.plot.draw(); }) : null);
+        many ? this.check("fit axes to snapshot", (on) => { this.plot.fitted = on; this.plot.draw(); }) : null);
       this.pair.hidden = true;
       const time = make("div", { class: "time" }, this.play, this.slider, this.output);
       time.hidden = !many;

@@ -164,12 +164,13 @@
     draw() {
       if (!this.width) return;
       const context = this.canvas.getContext("2d"), places = this.places();
+      this.page = css("--page");
       this.scale(places);
       this.px = new Float32Array(this.n);
       this.py = new Float32Array(this.n);
       for (let i = 0; i < this.n; i++) { this.px[i] = this.toX(places[2 * i]); this.py[i] = this.toY(places[2 * i + 1]); }
-      context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
-      context.clearRect(0, 0, this.width, this.height);
+      context.reset();
+      context.scale(this.ratio, this.ratio);
       context.font = `12px ${css("--font")}`;
       if (this.view === "margin") this.drawGap(context); else if (this.view === "pca") this.drawScale(context);
       if (this.outlines && !this.share) this.drawOutlines(context);
@@ -200,9 +201,9 @@
 
     /** The image of a point: copying it is faster than drawing its shape, and overlapping points stay visible. */
     marker(label, isHollow) {
-      const page = css("--page");
-      return this.once(`marker ${label} ${isHollow} ${this.ratio} ${page}`, () => {
-        const image = document.createElement("canvas"), side = Math.ceil(MARKER * this.ratio);
+      const { ratio, page } = this;
+      return this.once(`marker ${label} ${isHollow} ${ratio} ${page}`, () => {
+        const image = document.createElement("canvas"), side = Math.ceil(MARKER * ratio);
         Object.assign(image, { width: side, height: side });
         const context = image.getContext("2d");
         context.scale(side / MARKER, side / MARKER);
@@ -269,7 +270,7 @@
     write(context, text, x, y, align = "left") {
       const width = context.measureText(text).width;
       const left = Math.max(4, Math.min(this.width - width - 4, align === "center" ? x - width / 2 : x));
-      Object.assign(context, { textAlign: "left", lineWidth: 4, lineJoin: "round", strokeStyle: css("--page"), fillStyle: css("--text") });
+      Object.assign(context, { textAlign: "left", lineWidth: 4, lineJoin: "round", strokeStyle: this.page, fillStyle: css("--text") });
       context.strokeText(text, left, Math.max(14, y));
       context.fillText(text, left, Math.max(14, y));
     }
