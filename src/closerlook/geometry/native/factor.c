@@ -5,12 +5,17 @@
 
 #include "linear.h"
 
+/* Four unknowns at a time: each pass over the rest of t serves four rows. */
 void factor_forward(const double *R, int64_t cap, int64_t k, double *t)
 {
-    for (int64_t i = 0; i < k; i++) {
-        const double *row = R + i * cap;
-        t[i] /= row[i];
-        add_scaled(t + i + 1, -t[i], row + i + 1, k - i - 1);
+    for (int64_t i = 0; i < k; i += 4) {
+        int64_t n = k - i < 4 ? k - i : 4;
+        for (int64_t j = i; j < i + n; j++) {
+            const double *row = R + j * cap;
+            t[j] /= row[j];
+            for (int64_t c = j + 1; c < i + n; c++) t[c] -= t[j] * row[c];
+        }
+        if (n == 4) subtract_four(t + i + 4, t + i, R + i * cap + i + 4, cap, k - i - 4);
     }
 }
 
