@@ -19,11 +19,20 @@ void factor_forward(const double *R, int64_t cap, int64_t k, double *t)
     }
 }
 
+/* Likewise from the end; the first rows that do not make four are taken one at a time. */
 void factor_backward(const double *R, int64_t cap, int64_t k, double *t)
 {
-    for (int64_t i = k - 1; i >= 0; i--) {
-        const double *row = R + i * cap;
-        t[i] = (t[i] - dot(row + i + 1, t + i + 1, k - i - 1)) / row[i];
+    for (int64_t end = k, n; end > 0; end -= n) {
+        n = end < 4 ? 1 : 4;
+        double known[4] = {0}, *rows[4];
+        for (int64_t j = 0; j < n; j++) rows[j] = (double *)R + (end - n + j) * cap + end;
+        project_rows(rows, k - end, n, t + end, known);
+        for (int64_t i = end - 1; i >= end - n; i--) {
+            const double *row = R + i * cap;
+            double sum = known[i - end + n];
+            for (int64_t c = i + 1; c < end; c++) sum += row[c] * t[c];
+            t[i] = (t[i] - sum) / row[i];
+        }
     }
 }
 
