@@ -113,9 +113,9 @@ def _add_near_twins(twin: Integers, Z: Floats, codes: Integers, place: Integers,
     """
     order = np.argsort(place, kind="stable")
     starts = np.flatnonzero(np.r_[True, place[order][1:] != place[order][:-1]])
-    rows = np.split(order, starts[1:])  # of each place, ascending
+    ends = np.r_[starts[1:], len(order)]
     leaders = order[starts]
-    several = np.diff(np.r_[starts, len(order)]) > 1
+    several = ends - starts > 1
     line = np.random.default_rng(0).normal(size=Z.shape[1])
     along = Z[leaders] @ (line / np.linalg.norm(line))
     sequence = np.argsort(along, kind="stable")
@@ -131,7 +131,7 @@ def _add_near_twins(twin: Integers, Z: Floats, codes: Integers, place: Integers,
             candidates &= (several[a] & alone[a]) | (several[b] & alone[b])
         for left, right in zip(a[candidates].tolist(), b[candidates].tolist(), strict=True):
             if np.linalg.norm(Z[leaders[left]] - Z[leaders[right]]) <= tau:
-                _pair_up(twin, codes, rows[left], rows[right])
+                _pair_up(twin, codes, order[starts[left] : ends[left]], order[starts[right] : ends[right]])
 
 
 def _pair_up(twin: Integers, codes: Integers, first: Integers, second: Integers) -> None:

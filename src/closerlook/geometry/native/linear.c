@@ -39,6 +39,7 @@
 __typeof__(dot_plain) *dot = dot_plain;
 __typeof__(squared_distance_plain) *squared_distance = squared_distance_plain;
 __typeof__(add_scaled_plain) *add_scaled = add_scaled_plain;
+__typeof__(subtract_four_plain) *subtract_four = subtract_four_plain;
 __typeof__(rotate_plain) *rotate = rotate_plain;
 __typeof__(project_plain) *project = project_plain;
 __typeof__(project_single_plain) *project_single = project_single_plain;
@@ -50,7 +51,7 @@ __typeof__(lead_distances_plain) *lead_distances = lead_distances_plain;
 #define TAKE(set)                                                                                                      \
     dot = dot_##set, squared_distance = squared_distance_##set, add_scaled = add_scaled_##set, rotate = rotate_##set;  \
     project = project_##set, project_single = project_single_##set, project_rows = project_rows_##set;                 \
-    combine_rows = combine_rows_##set, lead_distances = lead_distances_##set;
+    combine_rows = combine_rows_##set, lead_distances = lead_distances_##set, subtract_four = subtract_four_##set;
 
 /* Whether the processor has AVX2 and FMA, and the system saves the wide registers. Not every compiler brings its own test. */
 static int has_wide(void)

@@ -9,6 +9,10 @@
 extern double (*dot)(const double *a, const double *b, int64_t d);
 extern double (*squared_distance)(const double *a, const double *b, int64_t d);
 extern void (*add_scaled)(double *y, double a, const double *x, int64_t d); /* y += a x */
+
+/* y -= a[0] row 0 + ... + a[3] row 3, for rows that are `stride` numbers apart. */
+extern void (*subtract_four)(double *y, const double *a, const double *rows, int64_t stride, int64_t d);
+
 extern void (*rotate)(double *a, double *b, double c, double s, int64_t d); /* (a, b) <- (c a + s b, c b - s a) */
 
 /* out[i] = rows[i] . w for n rows given by their indices in X (rows 0..n-1 if places is NULL). */

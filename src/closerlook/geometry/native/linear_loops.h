@@ -62,6 +62,20 @@ static void FOR_THIS(add_scaled)(double *restrict y, double a, const double *res
     for (; k < d; k++) y[k] += a * x[k];
 }
 
+static void FOR_THIS(subtract_four)(double *restrict y, const double *restrict a, const double *restrict rows, int64_t stride,
+                                    int64_t d)
+{
+    const double *r0 = rows, *r1 = r0 + stride, *r2 = r1 + stride, *r3 = r2 + stride;
+    double a0 = a[0], a1 = a[1], a2 = a[2], a3 = a[3];
+    int64_t k = 0;
+    for (; k + LANES <= d; k += LANES) {
+        D s = AT(D, y + k) - a0 * AT(D, r0 + k), u = a1 * AT(D, r1 + k);
+        s -= a2 * AT(D, r2 + k), u += a3 * AT(D, r3 + k);
+        *(D *)(y + k) = s - u;
+    }
+    for (; k < d; k++) y[k] -= a0 * r0[k] + a1 * r1[k] + a2 * r2[k] + a3 * r3[k];
+}
+
 static void FOR_THIS(rotate)(double *restrict a, double *restrict b, double c, double s, int64_t d)
 {
     int64_t k = 0;

@@ -7,6 +7,7 @@
 
 static const size_t STATE_BYTES = SIZE((size_t)1 << 28, 1 << 12), NORMAL_BYTES = SIZE((size_t)1 << 27, 1 << 12);
 static const size_t PAIRS = SIZE((size_t)1 << 18, 16), FEWEST_PAIRS = SIZE(256, 4); /* powers of 2 */
+enum { WAYS = 4 }; /* a power of 2 */
 
 /* A hyperplane with cluster `a` above and `b` below. */
 typedef struct {
@@ -26,7 +27,7 @@ typedef struct {
 struct Memory {
     const Linkage *link;
     double clear;
-    Pair *pair; /* a hash table: a new pair replaces an old one */
+    Pair *pair; /* a hash table of n entries in buckets of WAYS */
     double *normal;
     uint64_t n, sweep;
     size_t state_bytes;
@@ -46,22 +47,46 @@ Memory *memory_new(const Linkage *link, int64_t most, double clear)
     return m;
 }
 
-static Pair *place_of(const Memory *m, int64_t a, int64_t b, double **normal)
+/* The first of the places where a pair of clusters may be stored; it does not depend on their order. */
+static Pair *bucket_of(const Memory *m, int64_t a, int64_t b)
 {
-    uint64_t key = (uint64_t)a * 0x9E3779B97F4A7C15u ^ (uint64_t)b * 0xC2B2AE3D27D4EB4Fu;
+    uint64_t key = (uint64_t)(a < b ? a : b) * 0x9E3779B97F4A7C15u ^ (uint64_t)(a < b ? b : a) * 0xC2B2AE3D27D4EB4Fu;
     key ^= key >> 29, key *= 0xBF58476D1CE4E5B9u, key ^= key >> 32;
-    *normal = m->normal + (key & (m->n - 1)) * m->link->d;
-    return &m->pair[key & (m->n - 1)];
+    return m->pair + (key & (m->n - 1) & ~(uint64_t)(WAYS - 1));
 }
 
 /* The entry for (part, foe), with either of them above; NULL if there is none. */
-static Pair *find(const Memory *m, int64_t part, int64_t foe, double **normal, int *above)
+static Pair *find(const Memory *m, int64_t part, int64_t foe, int *above)
 {
-    Pair *p = place_of(m, part, foe, normal);
-    *above = p->a == part + 1 && p->b == foe + 1;
-    if (*above) return p;
-    p = place_of(m, foe, part, normal); /* stored when the foe was the union */
-    return p->a == foe + 1 && p->b == part + 1 ? p : NULL;
+    Pair *p = bucket_of(m, part, foe);
+    for (int i = 0; i < WAYS; i++, p++) {
+        *above = p->a == part + 1 && p->b == foe + 1;
+        if (*above || (p->a == foe + 1 && p->b == part + 1)) return p;
+    }
+    return NULL;
+}
+
+static double *normal_of(const Memory *m, const Pair *p) { return m->normal + (p - m->pair) * m->link->d; }
+
+/* The points that a new hyperplane for an entry's clusters would have to be tested on; 0 if one of them is no more. */
+static int64_t worth(const Linkage *l, const Pair *p)
+{
+    int64_t a = p->a > l->n ? 1 : p->a ? l->size[p->a - 1] : 0, b = p->b > l->n ? 1 : p->b ? l->size[p->b - 1] : 0;
+    return a && b ? a + b : 0;
+}
+
+/* The entry for a pair of clusters: its present one, or that of its bucket which is easiest to find again. */
+static Pair *entry_for(const Memory *m, int64_t a, int64_t b)
+{
+    int above;
+    Pair *p = find(m, a, b, &above), *bucket = bucket_of(m, a, b);
+    if (p) return p;
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < WAYS; i++) {
+        int64_t own = worth(m->link, bucket + i);
+        if (own < least) least = own, p = bucket + i;
+    }
+    return p;
 }
 
 static int64_t tail_of(const Linkage *l, int64_t slot) { return slot < l->n ? l->tail[slot] : slot; }
@@ -76,10 +101,10 @@ static void catch_up(const Linkage *l, Pair *p, const double *w)
 
 int memory_recall(Memory *m, int64_t part, int64_t other, int64_t foe, int keep)
 {
-    double *w;
     int above;
-    Pair *p = find(m, part, foe, &w, &above);
+    Pair *p = find(m, part, foe, &above);
     if (!p) return 0;
+    const double *w = normal_of(m, p);
     catch_up(m->link, p, w);
     if (p->low - p->high <= m->clear) return 0;
     double limit = above ? p->high + m->clear : p->low - m->clear;
@@ -94,18 +119,16 @@ int memory_recall(Memory *m, int64_t part, int64_t other, int64_t foe, int keep)
 
 const State *memory_state(const Memory *m, int64_t part, int64_t foe, int *turned)
 {
-    double *normal;
     int above;
-    const Pair *p = find(m, part, foe, &normal, &above);
+    const Pair *p = find(m, part, foe, &above);
     *turned = p && p->state && !above;
     return p ? p->state : NULL;
 }
 
 int memory_solved(const Memory *m, int64_t part, int64_t foe)
 {
-    double *normal;
     int above;
-    const Pair *p = find(m, part, foe, &normal, &above);
+    const Pair *p = find(m, part, foe, &above);
     return p && p->solved;
 }
 
@@ -118,13 +141,12 @@ static void forget_state(Memory *m, Pair *p)
 
 void memory_keep(Memory *m, int64_t slot, const Found *f)
 {
-    double *normal;
     int64_t a = f->turned ? f->foe : slot, b = f->turned ? slot : f->foe;
-    Pair *p = place_of(m, a, b, &normal);
+    Pair *p = entry_for(m, a, b);
     State *state = p->state;
     if (state && (p->a != a + 1 || p->b != b + 1)) state = NULL, forget_state(m, p);
     *p = (Pair){a + 1, b + 1, tail_of(m->link, a), tail_of(m->link, b), f->low, f->high, f->solved, state};
-    memcpy(normal, f->normal, sizeof(double) * m->link->d);
+    memcpy(normal_of(m, p), f->normal, sizeof(double) * m->link->d);
     m->renewed[m->renewed_n++] = (Renewed){p, a + 1, b + 1, f->state};
 }
 
