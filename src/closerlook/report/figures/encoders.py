@@ -112,7 +112,8 @@ def _layer_panel(name: str, data: pd.DataFrame, colours: dict[str, str], states:
     dots = base.mark_point(size=36, filled=True, opacity=1).encode(y=y, tooltip=tooltip)
     star = base.transform_filter("datum.best").mark_text(text=BEST, size=18, dy=-11).encode(y=y)
     title = alt.Title(title_of(name), fontSize=12)
-    return alt.layer(bars, line, dots, star).properties(width=PANEL, height=SIDE, title=title)
+    parts = [bars, line, dots, star] if data.low.notna().any() else [line, dots, star]
+    return alt.layer(*parts).properties(width=PANEL, height=SIDE, title=title)
 
 
 @for_each_task
