@@ -18,6 +18,8 @@ static const double DELICATE = 1e-6; /* |w|^2, in units of the points' own size,
 typedef struct {
     const Solver *s;
     const double *weight;
+    double *const *vector;
+    int64_t n; /* of vectors */
     double *out;
     int64_t share;
 } Pass;
@@ -29,7 +31,7 @@ static void project_share(void *context, int64_t task, int worker)
     (void)worker;
     const Pass *p = context;
     int64_t from = task * p->share, n = p->s->k - from < p->share ? p->s->k - from : p->share;
-    if (n > 0) project_rows(p->s->row + from, p->s->d, n, p->weight, p->out + from);
+    if (n > 0) project_on_several(p->s->row + from, p->s->d, n, p->vector, p->n, p->out + from, p->s->cap);
 }
 
 static void combine_share(void *context, int64_t task, int worker)
@@ -40,22 +42,25 @@ static void combine_share(void *context, int64_t task, int worker)
     if (n > 0) combine_rows(p->s->row, from, n, p->s->k, p->weight, p->out);
 }
 
-/* out = rows . vector */
-static void project_active(const Solver *s, const double *vector, double *out)
+/* out = rows . vector, `cap` numbers for each of some vectors */
+static void project_several(const Solver *s, double *const *vector, int64_t vectors, double *out)
 {
     int n = shares(s);
-    Pass pass = {s, vector, out, ((s->k + n - 1) / n + 3) / 4 * 4}; /* always four at a time: same rounding */
+    /* always four at a time: same rounding */
+    Pass pass = {.s = s, .vector = vector, .n = vectors, .out = out, .share = ((s->k + n - 1) / n + 3) / 4 * 4};
     if (n == 1)
         project_share(&pass, 0, 0);
     else
         crew_run(s->crew, project_share, &pass, n);
 }
 
+static void project_active(const Solver *s, double *vector, double *out) { project_several(s, &vector, 1, out); }
+
 /* out = sum of weight times rows */
 static void combine_active(const Solver *s, const double *weight, double *out)
 {
     int n = shares(s);
-    Pass pass = {s, weight, out, (s->d + n - 1) / n};
+    Pass pass = {.s = s, .weight = weight, .out = out, .share = (s->d + n - 1) / n};
     if (n == 1)
         combine_share(&pass, 0, 0);
     else
@@ -70,13 +75,16 @@ void active_row(const Solver *s, double *row, int64_t place, signed char side)
     for (int64_t i = 0; i < s->d; i++) row[i] = side * (x[i] - s->origin[i]);
 }
 
-int active_enter(Solver *s, int64_t place, signed char side)
+/*
+ * Add the point whose row is in row[from], with weight 0. g: its inner products with the first `known` active points.
+ * Returns 0 if it lies in the affine hull of the set already.
+ */
+static int enter_row(Solver *s, int64_t place, signed char side, int64_t from, double *g, int64_t known)
 {
     int64_t k = s->k, d = s->d;
-    if (k >= s->cap) return 0;
-    double *q = s->row[k], *g = s->g;
-    active_row(s, q, place, side);
-    project_active(s, q, g);
+    double *q = s->row[from];
+    s->row[from] = s->row[k], s->row[k] = q;
+    project_rows(s->row + known, d, k - known, q, g + known);
     for (int64_t i = 0; i < k; i++) g[i] += s->side[i] == side ? s->lift : 0;
     double own = dot(q, q, d) + s->lift;
     factor_forward(s->R, s->cap, k, g);
@@ -105,6 +113,16 @@ int active_enter(Solver *s, int64_t place, signed char side)
     s->place[k] = place, s->side[k] = side, s->weight[k] = 0;
     s->k = k + 1;
     return 1;
+}
+
+int active_enter(Solver *s, const int64_t *places, int64_t n, signed char side)
+{
+    int64_t k = s->k, came = 0;
+    n = s->cap - k < n ? s->cap - k : n;
+    for (int64_t j = 0; j < n; j++) active_row(s, s->row[k + j], places[j], side);
+    if (n > 0) project_several(s, s->row + k, n, s->g);
+    for (int64_t j = 0; j < n; j++) came += enter_row(s, places[j], side, k + j, s->g + j * s->cap, k);
+    return (int)came;
 }
 
 /* Remove the point in column j from the active set. */

@@ -4,8 +4,10 @@
 
 #include "solver.h"
 
-/* Add a point with weight 0; returns 0 if it lies in the affine hull of the set already. */
-int active_enter(Solver *s, int64_t place, signed char side);
+enum { COMING = 3 }; /* points that may enter at once: more need fewer steps, but more of them leave again */
+
+/* Add at most COMING points with weight 0; returns the number of those that did not lie in the affine hull of the set already. */
+int active_enter(Solver *s, const int64_t *places, int64_t n, signed char side);
 
 /* Minimise |w| over the set with weights >= 0, dropping points whose weight becomes 0; returns |w|^2. */
 double active_descend(Solver *s, double tolerance);

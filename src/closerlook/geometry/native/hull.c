@@ -15,8 +15,6 @@
 #include "linear.h"
 #include "price.h"
 
-enum { COMING = 3 }; /* points that may enter at once: more need fewer steps, but more of them leave again */
-
 Solver *solver_new(const double *X, const float *single, double longest, int64_t d, int64_t most)
 {
     Solver *s = allocate_zeros(1, sizeof *s);
@@ -32,8 +30,9 @@ Solver *solver_new(const double *X, const float *single, double longest, int64_t
     s->R = allocate(cap * cap, sizeof(double));
     s->old_place = allocate(cap, sizeof(int64_t));
     s->old_side = allocate(cap, 1);
-    double **vectors[] = {&s->ya, &s->yb, &s->x, &s->g, &s->z, &s->t, &s->x_low, &s->t_low};
+    double **vectors[] = {&s->ya, &s->yb, &s->x, &s->z, &s->t, &s->x_low, &s->t_low};
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) *vectors[i] = allocate(cap, sizeof(double));
+    s->g = allocate(COMING * cap, sizeof(double));
     double **wide[] = {&s->origin, &s->w, &s->normal, &s->point, &s->w_low};
     for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) *wide[i] = allocate(d, sizeof(double));
     s->w_single = allocate(d, sizeof(float));
@@ -70,7 +69,7 @@ static int start_cold(Solver *s, Points A, Points B, const Wanted *wanted)
     s->lift = fmax(squared_distance(s->X + s->list_a[0] * s->d, s->origin, s->d),
                    squared_distance(s->X + s->list_b[0] * s->d, s->origin, s->d));
     if (!(s->lift > 0)) s->lift = 1;
-    active_enter(s, s->list_a[0], 1), active_enter(s, s->list_b[0], -1);
+    active_enter(s, s->list_a, 1, 1), active_enter(s, s->list_b, 1, -1);
     s->weight[0] = s->weight[1] = 1;
     return UNDECIDED;
 }
@@ -96,16 +95,17 @@ static double level_of(const Solver *s, signed char side)
 /* Add the points of a side with the worst projections, none far better than the worst; returns their number. */
 static int take_in(Solver *s, const int64_t *list, Prices *p, signed char side, double level, double worst)
 {
-    int came = 0;
-    for (int turn = 0; turn < COMING; turn++) {
+    int64_t coming[COMING];
+    int n = 0;
+    for (; n < COMING; n++) {
         int64_t next = -1;
         for (int64_t i = 0; i < p->n; i++)
             if (next < 0 || p->value[i] < p->value[next]) next = i;
-        if (next < 0 || !(level - p->value[next] > (turn ? 0.5 : 0.1) * worst)) break;
-        came += active_enter(s, list[next], side);
+        if (next < 0 || !(level - p->value[next] > (n ? 0.5 : 0.1) * worst)) break;
+        coming[n] = list[next];
         p->value[next] = INFINITY;
     }
-    return came;
+    return active_enter(s, coming, n, side);
 }
 
 /* How hard the solver tries; it goes one step up when it stalls. */

@@ -44,6 +44,7 @@ __typeof__(rotate_plain) *rotate = rotate_plain;
 __typeof__(project_plain) *project = project_plain;
 __typeof__(project_single_plain) *project_single = project_single_plain;
 __typeof__(project_rows_plain) *project_rows = project_rows_plain;
+__typeof__(project_on_several_plain) *project_on_several = project_on_several_plain;
 __typeof__(combine_rows_plain) *combine_rows = combine_rows_plain;
 __typeof__(lead_distances_plain) *lead_distances = lead_distances_plain;
 
@@ -51,7 +52,8 @@ __typeof__(lead_distances_plain) *lead_distances = lead_distances_plain;
 #define TAKE(set)                                                                                                      \
     dot = dot_##set, squared_distance = squared_distance_##set, add_scaled = add_scaled_##set, rotate = rotate_##set;  \
     project = project_##set, project_single = project_single_##set, project_rows = project_rows_##set;                 \
-    combine_rows = combine_rows_##set, lead_distances = lead_distances_##set, subtract_four = subtract_four_##set;
+    combine_rows = combine_rows_##set, lead_distances = lead_distances_##set;                               \
+    subtract_four = subtract_four_##set, project_on_several = project_on_several_##set;
 
 /* Whether the processor has AVX2 and FMA, and the system saves the wide registers. Not every compiler brings its own test. */
 static int has_wide(void)

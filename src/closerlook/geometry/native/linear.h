@@ -24,6 +24,10 @@ extern void (*project_single)(const float *X, int64_t d, const int64_t *places, 
 /* out[i] = rows[i] . w for n rows given by pointers. */
 extern void (*project_rows)(double *const *rows, int64_t d, int64_t n, const double *w, double *out);
 
+/* The same for m vectors w; the results for each are `stride` numbers after those for the one before. */
+extern void (*project_on_several)(double *const *rows, int64_t d, int64_t n, double *const *w, int64_t m, double *out,
+                                  int64_t stride);
+
 /* w = sum of weight[i] rows[i] over n rows, in `width` columns from `first` on. */
 extern void (*combine_rows)(double *const *rows, int64_t first, int64_t width, int64_t n, const double *weight, double *w);
 

@@ -126,6 +126,39 @@ static void FOR_THIS(project_rows)(double *const *rows, int64_t d, int64_t n, co
     for (; i < n; i++) out[i] = FOR_THIS(dot)(rows[i], w, d);
 }
 
+/* Two rows and m vectors at a time: each load serves several products. */
+static inline __attribute__((always_inline)) void FOR_THIS(two_rows)(const double *r0, const double *r1, int64_t d,
+                                                                     double *const *w, int m, double *o0, double *o1,
+                                                                     int64_t stride)
+{
+    D s0[3] = {{0}, {0}, {0}}, s1[3] = {{0}, {0}, {0}};
+    int64_t k = 0;
+    for (; k + LANES <= d; k += LANES) {
+        D x0 = AT(D, r0 + k), x1 = AT(D, r1 + k);
+        for (int j = 0; j < m; j++) s0[j] += x0 * AT(D, w[j] + k), s1[j] += x1 * AT(D, w[j] + k);
+    }
+    for (int j = 0; j < m; j++) {
+        double t0 = FOR_THIS(sum)(s0[j]), t1 = FOR_THIS(sum)(s1[j]);
+        for (int64_t l = k; l < d; l++) t0 += r0[l] * w[j][l], t1 += r1[l] * w[j][l];
+        o0[j * stride] = t0, o1[j * stride] = t1;
+    }
+}
+
+static void FOR_THIS(project_on_several)(double *const *rows, int64_t d, int64_t n, double *const *w, int64_t m, double *out,
+                                         int64_t stride)
+{
+    for (; m > 3; m -= 3, w += 3, out += 3 * stride) FOR_THIS(project_on_several)(rows, d, n, w, 3, out, stride);
+    if (m == 1) FOR_THIS(project_rows)(rows, d, n, w[0], out);
+    if (m < 2) return;
+    for (int64_t i = 0; i < n; i += 2) {
+        int64_t next = i + 1 < n ? i + 1 : i; /* an odd last row is taken twice */
+        if (m == 2)
+            FOR_THIS(two_rows)(rows[i], rows[next], d, w, 2, out + i, out + next, stride);
+        else
+            FOR_THIS(two_rows)(rows[i], rows[next], d, w, 3, out + i, out + next, stride);
+    }
+}
+
 static void FOR_THIS(project_single)(const float *X, int64_t d, const int64_t *places, int64_t n, const float *w, float *out)
 {
     for (int64_t i = 0; i < n; i += 4) {

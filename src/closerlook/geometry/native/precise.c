@@ -48,7 +48,7 @@ void active_rebuild(Solver *s)
         int64_t next = -1;
         for (int64_t i = 0; i < n; i++)
             if (s->old_place[i] >= 0 && (next < 0 || s->x[i] > s->x[next])) next = i;
-        if (active_enter(s, s->old_place[next], s->old_side[next])) s->weight[s->k - 1] = s->x[next];
+        if (active_enter(s, s->old_place + next, 1, s->old_side[next])) s->weight[s->k - 1] = s->x[next];
         s->old_place[next] = -1;
     }
     normalise(s, 1), normalise(s, -1);
