@@ -70,9 +70,7 @@ def read_series(
     elif spaces:
         raise InputError("spaces and names were given together; expected one or the other")
     elif task is None:
-        series = _from_files(
-            [Path(os.fspath(one)).expanduser() for one in inputs if not isinstance(one, Space)], choice
-        )
+        series = _from_files([Path(one).expanduser() for one in inputs if isinstance(one, str | os.PathLike)], choice)
     else:
         return _from_encoders([os.fspath(one) for one in inputs if isinstance(one, str | os.PathLike)], task, choice)
     return limit_rows(series, choice.max_examples, choice.seed)
