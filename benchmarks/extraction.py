@@ -25,7 +25,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Transformer
 
 import closerlook
-from closerlook.encoders.encoder import Encoder, batches
+from closerlook.encoders.encoder import Encoder, batch_end
 from closerlook.tasks.task import Task
 
 
@@ -83,13 +83,16 @@ def _forward_passes(encoder: Encoder, task: Task) -> Callable[[], object]:
     windows = sorted(encoder.align(sorted(set(task.split("train").texts))).windows, key=len, reverse=True)
     sizes = np.array([len(window) for window in windows])
     padded = []
-    for start, stop in batches(sizes, encoder.batch_tokens):
+    start = 0
+    while start < len(sizes):
+        stop = batch_end(sizes, start, encoder.batch_tokens)
         ids = torch.zeros((stop - start, int(sizes[start])), dtype=torch.long)
         mask = torch.zeros_like(ids)
         for row, window in enumerate(windows[start:stop]):
             ids[row, : len(window)] = torch.tensor(window)
             mask[row, : len(window)] = 1
         padded.append({"input_ids": ids.to(encoder.device), "attention_mask": mask.to(encoder.device)})
+        start = stop
 
     def run() -> None:
         with torch.inference_mode():

@@ -222,7 +222,7 @@ def test_a_users_own_columns_may_have_any_name(own_store: Path, tmp_path: Path) 
         (("extract", "-t", "toy-pos", "--layers", "3"), "layer 3 requested; bert-tiny has layers 0 to 2"),
         (("extract", "-t", "toy-pos", "--pool", "cls"), "pool 'cls' requested; expected auto, mean"),
         (("extract", "-t", "toy-pos", "--encoder", "./nowhere"), "encoder ./nowhere: there is no such folder"),
-        (("extract", "-t", "toy-pos", "--dtype", "int8"), "dtype 'int8' is unknown"),
+        (("extract", "-t", "toy-pos", "--dtype", "int16"), "dtype 'int16' is unknown"),
         (("extract", "-t", "toy-pos", "--device", "abacus"), "device 'abacus' is unknown"),
         (("extract", "-t", "toy-pos", "--out-format", "xml"), "out format 'xml' is unknown; expected npz"),
         (("extract", "-t", "toy-pos", "--window", "9999"), "window 9999 requested; encoder bert-tiny reads 6 to 512"),

@@ -69,10 +69,11 @@ def read_series(
         series = _from_points([from_spaces(one, other) for one, other in _pairs(spaces, test)], spaces)
     elif spaces:
         raise InputError("spaces and names were given together; expected one or the other")
-    elif task is None:
-        series = _from_files([Path(one).expanduser() for one in inputs if isinstance(one, str | os.PathLike)], choice)
     else:
-        return _from_encoders([os.fspath(one) for one in inputs if isinstance(one, str | os.PathLike)], task, choice)
+        names = [os.fspath(one) for one in inputs if not isinstance(one, Space | TuningResult)]
+        if task is not None:
+            return _from_encoders(names, task, choice)
+        series = _from_files([Path(name).expanduser() for name in names], choice)
     return limit_rows(series, choice.max_examples, choice.seed)
 
 
