@@ -173,6 +173,25 @@ def with_checksum(content: bytes) -> bytes:
     return content if start is None else fill_checksum(content, start.start(1))
 
 
+TEXT_FILES = ("entities/train.txt", "labels/tags.txt", "embeddings/layers/train/2.txt", "provenance/train/2.json")
+
+
+def text_folders() -> list[bytes]:
+    """A text folder of the released DirectProbe code, its files one after the other, separated by NUL."""
+    space = Space.from_arrays(np.arange(12.0).reshape(6, 2), list("abcabc"), layer=2, split="train", task="t")
+    with TemporaryDirectory() as folder:
+        space.save(Path(folder) / "probe")
+        return [b"\0".join((Path(folder) / "probe" / name).read_bytes() for name in TEXT_FILES)]
+
+
+def read_text_folder(path: Path) -> object:
+    folder = path.parent / "probe"
+    for name, content in zip(TEXT_FILES, path.read_bytes().split(b"\0"), strict=False):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    return load_points(folder)
+
+
 def distances() -> list[bytes]:
     matrix = [[None, 1.5], [1.5, None]]
     table = {"labels": ["a", "b"], "values": matrix, "lower": matrix, "upper": matrix, "statistic": "mean"}
@@ -205,5 +224,6 @@ READERS: dict[str, Reader] = {
     "parquet": Reader(parquet_vectors, "f.parquet", load_points),
     "vectors": Reader(csv_vectors, "f.csv", load_points),
     "run": Reader(runs, "run", read_run),
+    "folder": Reader(text_folders, "folder", read_text_folder),
     "distances": Reader(distances, "f.json", read_distances),
 }
