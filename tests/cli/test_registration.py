@@ -24,6 +24,7 @@ INTERRUPTS = {
     ("compare", POINTS, POINTS): ("closerlook.cli.compare.find_clusters", NO_RESULTS),
     ("describe", POINTS): ("closerlook.cli.describe.find_clusters", NO_RESULTS),
     ("diff", "bert-tiny", "new", "-t", "toy-pos"): ("closerlook.differences.diff", NO_RESULTS),
+    ("explore", POINTS): ("closerlook.explorer.explore", NO_RESULTS),
     ("rank", "-e", "bert-tiny", "-t", "toy-pos"): ("closerlook.ranking.rank", NO_RESULTS),
     ("tasks",): ("closerlook.tasks.catalogue.list_tasks", NO_CHANGES),
     ("measures", "nc1"): ("closerlook.study.registry.measure", NO_CHANGES),

@@ -102,7 +102,7 @@ def test_every_altered_byte_is_noticed(tmp_path: Path) -> None:
     [
         (b"", "is not JSON"),
         (b"\xff", "is not JSON"),
-        (b"[" * 100_000, "is not JSON .nested too deeply."),
+        (b"[" * 100_000, "is not JSON .it is nested too deeply."),
         (b"null", "contains NoneType; expected a JSON object"),
     ],
 )

@@ -342,7 +342,7 @@ def test_a_table_without_checksum_and_manifest_is_read_silently(
         (b"", "is not JSON"),
         (b"\xff", "is not JSON"),
         (b"[]", "contains list; expected a JSON object"),
-        (b"[" * 100_000, "is not JSON .nested too deeply."),
+        (b"[" * 100_000, "is not JSON .it is nested too deeply."),
         (None, "does not match its checksum: it was damaged or edited"),
     ],
 )

@@ -24,8 +24,9 @@ def test_the_rows_of_every_kind_are_registered_with_it(done: CompletedStudy) -> 
         result = read_result(done.out, key)
         assert result is not None
         names[cell.kind] |= {row["measure"] for row in result["rows"]}
-    assert set(names) == {kind.name for kind in KINDS}, "the study does not have every kind of cell"
-    for kind in KINDS:
+    own = [kind for kind in KINDS if kind.name != "checkpoint"]  # cells of existing trainings, which this study has not
+    assert set(names) == {kind.name for kind in own}, "the study does not have every kind of cell"
+    for kind in own:
         assert names[kind.name] <= {measure.name for measure in kind.measures}, kind.name
 
 

@@ -161,5 +161,5 @@ def test_an_unknown_name_is_refused_with_close_ones() -> None:
 
 
 def test_a_path_is_not_a_name(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"but a file or folder of that name exists: read it with read_task$"):
+    with pytest.raises(InputError, match=r"but a file or folder of that name exists: use read_task\('/.*'\)$"):
         load_catalogue_task(str(tmp_path))

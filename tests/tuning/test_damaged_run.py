@@ -29,7 +29,7 @@ def test_a_damaged_file_is_refused_in_one_line(run: TuningResult, tmp_path: Path
         (b'{"encoder": ', r"is not JSON \(.*\)"),
         (b"", "is not JSON"),
         (b"\xff\xfe{", "is not JSON"),
-        (b"[" * 100_000, r"is not JSON \(nested too deeply\)"),
+        (b"[" * 100_000, r"is not JSON \(it is nested too deeply\)"),
         (b"5", "contains int; expected a JSON object"),
         (b"{}", r"cannot be read \(KeyError: 'encoder'\)"),
         (intact.replace(b'"steps": 5', b'"steps": 6'), "does not match its checksum: it was damaged or edited"),

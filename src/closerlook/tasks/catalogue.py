@@ -263,7 +263,8 @@ def find_task(name: str) -> Entry:
     if name in CATALOGUE:
         return CATALOGUE[name]
     if os.path.exists(name):
-        raise InputError(f"task {name!r} is unknown, but a file or folder of that name exists: write ./{name}")
+        path = name if os.path.isabs(name) else f"./{name}"
+        raise InputError(f"task {name!r} is unknown, but a file or folder of that name exists: use read_task({path!r})")
     close = difflib.get_close_matches(name, CATALOGUE, cutoff=0.5)
     hint = f"did you mean {' or '.join(close)}?" if close else f"expected one of {', '.join(CATALOGUE)}"
     raise InputError(f"task {name!r} is unknown; {hint}")
