@@ -159,6 +159,8 @@ void greedy_owners(const Greedy *g, int64_t *owner) { memcpy(owner, g->link->own
 
 void greedy_merges(const Greedy *g, int64_t *a, int64_t *b, double *distance)
 {
+    if (g->counts.merges == 0)
+        return;
     memcpy(a, g->merge_a, sizeof(int64_t) * g->counts.merges);
     memcpy(b, g->merge_b, sizeof(int64_t) * g->counts.merges);
     memcpy(distance, g->merge_distance, sizeof(double) * g->counts.merges);
@@ -175,6 +177,8 @@ void greedy_refusals(const Greedy *g, int64_t *a, int64_t *b, int64_t *blocker, 
 
 void greedy_weights(const Greedy *g, int64_t *place, double *weight, signed char *side)
 {
+    if (g->counts.weights == 0)
+        return;  /* nothing was allocated, and memcpy takes no null pointer */
     memcpy(place, g->weight_place, sizeof(int64_t) * g->counts.weights);
     memcpy(weight, g->weight, sizeof(double) * g->counts.weights);
     memcpy(side, g->weight_side, (size_t)g->counts.weights);
