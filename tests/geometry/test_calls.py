@@ -123,7 +123,7 @@ def ranks_of_many_rows() -> object:
 LONG: dict[str, Callable[[], object]] = {
     "linkage": lambda: cluster(*large_set(60000, 16), threads=1),
     "linkage on two threads": lambda: cluster(*large_set(60000, 16), threads=2),
-    "merging": lambda: cluster(*large_set(3000, 96)),
+    "merging": lambda: cluster(*large_set(8000, 96)),
     "one pair": one_hard_pair,
     "ranks": ranks_of_many_rows,
 }
