@@ -116,7 +116,7 @@ def one_hard_pair() -> object:
 
 
 def ranks_of_many_rows() -> object:
-    X, _ = large_set(12000, 8)
+    X, _ = large_set(30000, 8)
     return compare_points(X, X[::-1])
 
 
