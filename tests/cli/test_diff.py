@@ -1,7 +1,5 @@
 """`closerlook diff` and `closerlook rank` as a user types them."""
 
-import logging
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,17 +9,11 @@ from tests.cli.console import answer, assert_refused, run
 from tests.threads import one_torch_thread
 from tests.tuning.trainings import train
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 Capsys = pytest.CaptureFixture[str]
 DIFF = ("-t", "toy-question", "--max-examples", 120, "--shuffles", 1, "--resamples", 4, "--device", "cpu")
 RANK = ("-t", "toy-question", "--max-examples", 120, "--device", "cpu")
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Use one torch thread, and no log handlers of earlier tests, whose streams are closed."""
-    logging.getLogger("closerlook").handlers.clear()
-    with one_torch_thread():
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +16,10 @@ from closerlook.study.results import load_results
 from closerlook.study.study import resolve_study
 from tests.cli.console import assert_refused, run, shown_on_a_terminal
 from tests.study.small import write_plan, write_tasks
-from tests.threads import one_torch_thread
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 Capsys = pytest.CaptureFixture[str]
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Use one torch thread, and no log handlers of earlier tests, whose streams are closed."""
-    logging.getLogger("closerlook").handlers.clear()
-    with one_torch_thread():
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,7 @@
 """`closerlook study --run`: trainings that a user already has, as a user types it."""
 
 import json
-import logging
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,15 +13,9 @@ from tests.study.small import write_plan, write_tasks
 from tests.threads import one_torch_thread
 from tests.tuning.trainings import train
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 Capsys = pytest.CaptureFixture[str]
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Use one torch thread, and no log handlers of earlier tests, whose streams are closed."""
-    logging.getLogger("closerlook").handlers.clear()
-    with one_torch_thread():
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from closerlook.cli.options import HOW, AllowPickle, Data, StoreFolder, TrustRemoteCode
+from closerlook.cli.options import HOW, AllowPickle, Data, Device, MaxExamples, Pool, StoreFolder, TrustRemoteCode
 from closerlook.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,12 +28,8 @@ def diff(
     ],
     page: Annotated[Path | None, Option(help="File for the page; --no-page writes none.")] = Path("diff.html"),
     no_page: Annotated[bool, Option("--no-page", help="Print the summary only.")] = False,
-    max_examples: Annotated[
-        int, Option(min=10, help="Examples of each split; larger splits are sampled.", rich_help_panel=HOW)
-    ] = 3000,
-    pool: Annotated[
-        str, Option(help="How subwords become one vector, see `closerlook extract`.", rich_help_panel=HOW)
-    ] = "auto",
+    max_examples: MaxExamples = 3000,
+    pool: Pool = "auto",
     shuffles: Annotated[
         int, Option(min=0, help="Shuffled labellings for the null of separability.", rich_help_panel=HOW)
     ] = 5,
@@ -43,7 +39,7 @@ def diff(
     seed: Annotated[int, Option(min=0, help="Seed of samples and shuffles.", rich_help_panel=HOW)] = 0,
     data: Data = None,
     store: StoreFolder = None,
-    device: Annotated[str, Option(help="Device: auto, cuda, mps, cpu.", rich_help_panel=HOW)] = "auto",
+    device: Device = "auto",
     allow_pickle: AllowPickle = False,
     trust_remote_code: TrustRemoteCode = False,
     as_json: Annotated[bool, Option("--json", help="Print one JSON object with all tables.")] = False,

@@ -9,7 +9,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from closerlook.cli.measure import LabelFiles, MaxMemory, Threads, XKey, YKey
-from closerlook.cli.options import HOW, AllowPickle, Data, Pool, StoreFolder, TrustRemoteCode
+from closerlook.cli.options import HOW, AllowPickle, Data, Device, Pool, StoreFolder, TrustRemoteCode
 from closerlook.errors import InputError
 
 EXAMPLE = "Example: closerlook explore bert-base-uncased out/checkpoint-500 -t toy-pos"
@@ -43,7 +43,7 @@ def explore(
     max_memory: MaxMemory = None,
     data: Data = None,
     store: StoreFolder = None,
-    device: Annotated[str, Option(help="Device: auto, cuda, mps, cpu.", rich_help_panel=HOW)] = "auto",
+    device: Device = "auto",
     threads: Threads = None,
     allow_pickle: AllowPickle = False,
     trust_remote_code: TrustRemoteCode = False,

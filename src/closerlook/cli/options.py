@@ -45,6 +45,10 @@ Window = Annotated[
         rich_help_panel=HOW,
     ),
 ]
+MaxExamples = Annotated[
+    int, Option(min=10, help="Examples of each split; larger splits are sampled.", rich_help_panel=HOW)
+]
+Device = Annotated[str, Option(help="Device: auto, cuda, mps, cpu.", rich_help_panel=HOW)]
 AllowPickle = Annotated[
     bool, Option("--allow-pickle", help="Read pickle checkpoints, which can run code.", rich_help_panel=HOW)
 ]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from closerlook.cli.options import HOW, AllowPickle, Data, StoreFolder, TrustRemoteCode
+from closerlook.cli.options import HOW, AllowPickle, Data, Device, MaxExamples, Pool, StoreFolder, TrustRemoteCode
 
 if TYPE_CHECKING:
     from closerlook.ranking import Ranking
@@ -18,17 +18,13 @@ def rank(
     encoder: Annotated[list[str], Option("--encoder", "-e", help="Encoder to rank; may be repeated.")],
     task: Annotated[str, Option("--task", "-t", help="Task: a name or a file.")],
     layers: Annotated[str, Option(help="Layers of each encoder: all, last, or numbers such as 0,2-4.")] = "all",
-    max_examples: Annotated[
-        int, Option(min=10, help="Examples of each split; larger splits are sampled.", rich_help_panel=HOW)
-    ] = 3000,
-    pool: Annotated[
-        str, Option(help="How subwords become one vector, see `closerlook extract`.", rich_help_panel=HOW)
-    ] = "auto",
+    max_examples: MaxExamples = 3000,
+    pool: Pool = "auto",
     seeds: Annotated[int, Option(min=1, help="Probes for each layer.", rich_help_panel=HOW)] = 1,
     seed: Annotated[int, Option(min=0, help="Seed of the sample.", rich_help_panel=HOW)] = 0,
     data: Data = None,
     store: StoreFolder = None,
-    device: Annotated[str, Option(help="Device: auto, cuda, mps, cpu.", rich_help_panel=HOW)] = "auto",
+    device: Device = "auto",
     allow_pickle: AllowPickle = False,
     trust_remote_code: TrustRemoteCode = False,
     as_json: Annotated[bool, Option("--json", help="Print one JSON object instead of tables.")] = False,

@@ -15,10 +15,10 @@ from closerlook.study.cells import (
     task_name,
 )
 from closerlook.study.inputs import load_tasks
+from closerlook.study.kinds.extract import estimate
 from closerlook.study.kinds.kind import FIRST, CellResult, Kind
 from closerlook.study.measure import Measure
 from closerlook.study.rows import row
-from closerlook.study.sizes import BASE_BYTES, FLOPS, Estimate, layer_parameters, token_count, vector_bytes
 from closerlook.tuning.existing import Checkpoint
 
 MEASURES = (
@@ -92,15 +92,6 @@ def run(cell: Cell, out: Path, threads: int) -> CellResult:
                 rows.append(row("head_loss", loss, task=name, split=split))
                 rows.append(row("head_accuracy", accuracy, task=name, split=split))
     return rows, {}
-
-
-def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
-    """Expected cost: a forward pass over all texts, and the disk space of the vectors."""
-    _, info = study.source_and_info(cell.resources["encoder"])
-    splits, tasks = cell.content["splits"], study.tasks.values()
-    tokens = sum(token_count(task, split) for task in tasks for split in splits)
-    disk = sum(vector_bytes(task, splits, info.width, len(cell.content["layers"])) for task in tasks)
-    return Estimate(2 + 2 * tokens * layer_parameters(info) / FLOPS, BASE_BYTES + 8 * info.parameters, disk)
 
 
 KIND = Kind(
