@@ -18,6 +18,7 @@ from closerlook.tuning.existing import Checkpoint
 from closerlook.tuning.settings import TuningSettings
 
 if TYPE_CHECKING:
+    from closerlook.study.entries import Layers
     from closerlook.study.plan import Plan
 
 PRETRAINED = ""
@@ -179,12 +180,25 @@ def input_content(plan: Plan, info: EncoderInfo) -> dict[str, Any]:
     return content
 
 
-def layers_of(plan: Plan, source: Source, info: EncoderInfo, *, ends: bool) -> list[int]:
-    """The layers of an encoder that are measured: before and after fine-tuning (ends), or at the snapshots between."""
-    between = set(choose_layers(plan.snapshot_layers, info.layers, source.name))
+def layers_of(
+    plan: Plan, source: Source, info: EncoderInfo, *, ends: bool, snapshot_layers: Layers | None = None
+) -> list[int]:
+    """The layers of an encoder that are measured: before and after fine-tuning (ends), or at the snapshots between.
+
+    snapshot_layers: those of one fine-tuning; by default those of the plan.
+    """
+    chosen = plan.snapshot_layers if snapshot_layers is None else snapshot_layers
+    between = set(choose_layers(chosen, info.layers, source.name))
     if not ends:
         return sorted(between)
     return sorted(between | set(choose_layers(plan.layers, info.layers, source.name)))
+
+
+def run_layers(study: ResolvedPlan, encoder: str, task: str, *, ends: bool) -> list[int]:
+    """The layers that are measured in the fine-tuning of an encoder (with a method) on a task, see `layers_of`."""
+    variant = study.variants.get(encoder)
+    layers = None if variant is None else study.plan.snapshot_layers_for(variant.base, task)
+    return layers_of(study.plan, *study.source_and_info(encoder), ends=ends, snapshot_layers=layers)
 
 
 # ---- names ----

@@ -25,6 +25,7 @@ from closerlook.study.cells import (
     encoder_name,
     layers_of,
     resolved_dtype,
+    run_layers,
     task_hashes,
     task_name,
 )
@@ -77,8 +78,9 @@ def expand(study: ResolvedPlan, results: ResultLookup) -> Graph:
             if pretrained[a] and pretrained[b]:
                 _add_comparison(pretrained[a][task], pretrained[b][task], "encoder", encoder_name(study, b))
     if study.plan.tuning is not None:
-        for encoder, task, seed in product(study.variants, study.tasks, study.plan.seeds):
-            graph.waiting[graph.add(tune_cell(study, encoder, task, seed))] = Run(encoder, task, seed, task)
+        for encoder, task in product(study.variants, study.tasks):
+            for seed in _seeds(study, encoder, task):
+                graph.waiting[graph.add(tune_cell(study, encoder, task, seed))] = Run(encoder, task, seed, task)
     for name in study.runs:
         _add_existing(study, graph, name)
     for key in list(graph.waiting):
@@ -345,7 +347,7 @@ def _add_snapshots(
         by_layer: dict[int, list[_TrainSpace]] = {}
         for state in snapshots:
             is_end = state in (snapshots[0], snapshots[-1])
-            layers = layers_of(study.plan, *study.source_and_info(run.encoder), ends=is_end)
+            layers = run_layers(study, run.encoder, run.tuned_on, ends=is_end)
             for layer, cell in _add_spaces(state, task, layers, is_end=is_end).items():
                 by_layer.setdefault(layer, []).append(_TrainSpace(state, task, layer, cell))
         for spaces in by_layer.values():
@@ -354,11 +356,19 @@ def _add_snapshots(
             _add_final(study, graph, replace(run, task=task), by_layer[last_layer(by_layer)][-1])
 
 
+def _seeds(study: ResolvedPlan, encoder: str, task: str) -> list[int]:
+    """The seeds with which an encoder (with a method) is fine-tuned on a task; for an existing training, the plan's."""
+    variant = study.variants.get(encoder)
+    return study.plan.seeds if variant is None else study.plan.seeds_for(variant.base, task)
+
+
 def _add_final(study: ResolvedPlan, graph: Graph, run: Run, final: _TrainSpace) -> None:
     """Compare the final space of a fine-tuning with random weights, and with other seeds that have finished so far."""
     _compare_with_random(final)
     graph.final_spaces[run] = final
-    spaces = [(seed, graph.final_spaces.get(replace(run, seed=seed))) for seed in study.plan.seeds]
+    spaces = [
+        (seed, graph.final_spaces.get(replace(run, seed=seed))) for seed in _seeds(study, run.encoder, run.tuned_on)
+    ]
     for (seed, first), (_, second) in combinations(spaces, 2):
         if study.plan.compare.seeds and first and second and final in (first, second):
             _add_comparison(second, first, "seed", str(seed))

@@ -23,6 +23,7 @@ from closerlook.study.kinds.nulls import Nulls
 from closerlook.study.kinds.panel import Panel
 from closerlook.study.kinds.split_halves import Halves
 from closerlook.study.kinds.tune import Tuning
+from closerlook.study.where import Seed, Seeds, Where, problems_of
 from closerlook.study.yaml_text import MOST_CHARACTERS, parse_yaml
 from closerlook.tasks.splitting import TEST_SHARE
 from closerlook.tuning.schedule import read_snapshots
@@ -61,7 +62,6 @@ def _schedule(value: Any) -> Any:
 
 Names = Annotated[list[str], BeforeValidator(as_list), Field(min_length=1)]
 MeasureName = Annotated[str, AfterValidator(_check_measure)]
-Seed = Annotated[int, Field(strict=True, ge=0, lt=1 << 32)]
 DEVICE = r"auto|cpu|mps|cuda(:\d+)?"
 
 
@@ -98,6 +98,7 @@ class Plan(PlanPart):
     tuning: how encoders are fine-tuned; None: they are not. snapshots: the steps at which fine-tuned encoders are
     measured. layers: the layers measured before and after fine-tuning. snapshot_layers: the layers measured at the
     snapshots in between. cross: pairs of tasks, the first to fine-tune on and the second to measure; "all": every pair.
+    where: other seeds or layers for some fine-tunings; of two entries for the same one, the later counts.
     threads: the number of torch threads for one cell (one unit of work of the study). It is set here and not derived
     from the number of workers, because the number of threads may change the last digits of the vectors.
     """
@@ -109,7 +110,7 @@ class Plan(PlanPart):
     runs: Annotated[list[ExistingRun], BeforeValidator(as_list)] = Field([])
     data: str | None = None
     test_share: float = Field(TEST_SHARE, gt=0, lt=1)
-    seeds: Annotated[list[Seed], BeforeValidator(as_list)] = Field([0], min_length=1)
+    seeds: Seeds = Field([0])
     tuning: Tuning | None = Tuning()
     snapshots: Annotated[str | int | list[int], BeforeValidator(_schedule)] = "log"
     layers: Layers = "all"
@@ -126,6 +127,7 @@ class Plan(PlanPart):
     halves: Halves = Halves()
     cross: Literal["all"] | list[Cross] = Field([])
     compare: Compare = Compare()
+    where: list[Where] = Field([])
     device: str = Field("auto", pattern=f"^({DEVICE})$")
     device_map: Literal["auto"] | None = None
     dtype: Annotated[str, AfterValidator(_check_dtype)] = "auto"
@@ -148,6 +150,9 @@ class Plan(PlanPart):
             problems.append("the classifier needs a split other than train, such as test, on which it is tested")
         if "uncertainty" in self.measures and not {"distances", "similarity"} & set(self.measures):
             problems.append("uncertainty gives intervals of distances and similarity, but measures has neither")
+        problems += problems_of(self.where, self.encoders, self.tasks)
+        if self.tuning is None and self.where:
+            problems.append("where is about fine-tunings, but tuning is null")
         if self.tuning is None and self.cross:
             problems.append("cross needs fine-tuning, but tuning is null")
         pairs = self.cross if self.cross != "all" else []
@@ -181,6 +186,17 @@ class Plan(PlanPart):
         if self.cross == "all":
             return [task, *(other for other in self.tasks if other != task)]
         return [task, *(pair.probed for pair in self.cross if pair.tuned == task and pair.probed != task)]
+
+    def seeds_for(self, encoder: str, task: str) -> list[int]:
+        """The seeds with which an encoder is fine-tuned on a task."""
+        given = [entry.seeds for entry in self.where if entry.seeds is not None and entry.applies(encoder, task)]
+        return given[-1] if given else self.seeds
+
+    def snapshot_layers_for(self, encoder: str, task: str) -> Layers:
+        """The layers that are measured at the snapshots of the fine-tuning of an encoder on a task."""
+        entries = [entry.snapshot_layers for entry in self.where if entry.applies(encoder, task)]
+        given = [layers for layers in entries if layers is not None]
+        return given[-1] if given else self.snapshot_layers
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain values for JSON, with defaults filled in."""
@@ -216,6 +232,8 @@ def read_plan(source: str | Path, **changes: Any) -> Plan:
         raise InputError(f"plan {source} contains {type(values).__name__}; expected entries such as encoders and tasks")
     if preset and changes.get("tasks") is not None:
         values["cross"] = _cross_among(values["cross"], as_list(changes["tasks"]), str(source))
+    if isinstance(values.get("where"), list):
+        values["where"] = _where_among(values["where"], changes, str(source))
     return make_plan(values, str(source), **changes)
 
 
@@ -225,6 +243,22 @@ def _cross_among(pairs: list[dict[str, str]], tasks: list[str], preset: str) -> 
     dropped = [f"{pair['tuned']} → {pair['probed']}" for pair in pairs if pair not in kept]
     if dropped:
         log.warning("cross pairs of preset %s dropped, because the tasks were replaced: %s", preset, ", ".join(dropped))
+    return kept
+
+
+def _where_among(entries: list[Any], changes: dict[str, Any], source: str) -> list[Any]:
+    """The entries of `where` without those for encoders or tasks that `changes` left out; the log names these."""
+    kept = []
+    for entry in entries:
+        named = {
+            name: [item for item in as_list(entry[name]) if item in as_list(changes[name])]
+            for name in ("encoders", "tasks")
+            if isinstance(entry, dict) and name in entry and changes.get(name) is not None
+        }
+        if all(named.values()):
+            kept.append(entry | named if named else entry)
+        else:
+            log.warning("an entry of where in %s is dropped, because its encoders or tasks were replaced", source)
     return kept
 
 

@@ -20,7 +20,7 @@ from closerlook.representations.requested import encoder_info
 from closerlook.representations.store import Store
 from closerlook.study.cells import ResolvedPlan, Variant, layers_of, tuning_dtype
 from closerlook.study.entries import LayeredPart
-from closerlook.study.methods import Method, read_method, variant_name
+from closerlook.study.methods import read_method, variant_name
 from closerlook.study.plan import Plan, PlanError, make_plan, read_plan
 from closerlook.study.problems import Problems
 from closerlook.study.resolving_runs import existing_runs
@@ -180,31 +180,35 @@ def _check(
     for encoder, variant in _variants(plan, usable).items():
         for name, task in tasks.items():
             probes = {other: tasks[other].content_hash for other in plan.probed(name) if other in tasks}
-            settings = problems.catch(partial(_settings, plan, variant.method, encoders[variant.base], task, probes))
+            settings = problems.catch(partial(_settings, plan, variant, encoders[variant.base], (name, task), probes))
             if settings is not None:
                 all_settings[encoder, name] = settings
     return all_settings
 
 
 def _settings(
-    plan: Plan, method: Method, encoder: tuple[Source, EncoderInfo], task: Task, probes: dict[str, str]
+    plan: Plan, variant: Variant, encoder: tuple[Source, EncoderInfo], named: tuple[str, Task], probes: dict[str, str]
 ) -> TuningSettings:
-    """The resolved settings of the fine-tuning of one encoder on one task; checks that the task can be learnt."""
+    """The resolved settings of the fine-tuning of one encoder on one task; checks that the task can be learnt.
+
+    named: the task, after its name in the plan. probes: the tasks on which the encoder is measured, with their hashes.
+    """
     assert plan.tuning is not None  # noqa: S101 - for mypy
+    (name, task), (source, info) = named, encoder
     check_trainable(task)
-    source, info = encoder
     shared = plan.tuning.model_dump(exclude={"methods"})
+    snapshot_layers = plan.snapshot_layers_for(variant.base, name)
     settings = TuningSettings(
-        **(shared | dict(method.settings)),
-        seed=plan.seeds[0],
+        **(shared | dict(variant.method.settings)),
+        seed=plan.seeds_for(variant.base, name)[0],
         snapshots=plan.snapshots,
         pool=plan.pool,
         template=plan.template,
         dtype=tuning_dtype(plan),
         probe=probes,
         splits=plan.splits,
-        layers=layers_of(plan, source, info, ends=True),
-        snapshot_layers=layers_of(plan, source, info, ends=False),
+        layers=layers_of(plan, source, info, ends=True, snapshot_layers=snapshot_layers),
+        snapshot_layers=layers_of(plan, source, info, ends=False, snapshot_layers=snapshot_layers),
         save_weights=plan.save_weights,
     ).resolve(info, source.name)
     planned_steps(settings, task)  # raises InputError if a snapshot lies beyond the last step

@@ -15,7 +15,7 @@ from closerlook.study.cells import (
     common_resources,
     encoder_name,
     input_content,
-    layers_of,
+    run_layers,
     task_hashes,
     task_name,
 )
@@ -161,11 +161,13 @@ def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
         study.tasks[cell.resources["task"]],
         list(cell.resources["probe"]),
     )
-    source, info = study.source_and_info(encoder)
+    _, info = study.source_and_info(encoder)
     settings = study.settings[encoder, cell.resources["task"]]
     snapshots = len(planned_steps(settings, task))
     probed_tokens = sum(token_count(study.tasks[probe], split) for probe in probes for split in study.plan.splits)
-    first_and_last, between = (len(layers_of(study.plan, source, info, ends=ends)) for ends in (True, False))
+    first_and_last, between = (
+        len(run_layers(study, encoder, cell.resources["task"], ends=ends)) for ends in (True, False)
+    )
     layers = between * (snapshots - 2) + 2 * first_and_last
     disk = sum(vector_bytes(study.tasks[probe], study.plan.splits, info.width, layers) for probe in probes)
     epochs, _ = settings.epochs_and_batch_size
