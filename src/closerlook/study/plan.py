@@ -148,6 +148,8 @@ class Plan(PlanPart):
             problems.append("the classifier needs a split other than train, such as test, on which it is tested")
         if "uncertainty" in self.measures and not {"distances", "similarity"} & set(self.measures):
             problems.append("uncertainty gives intervals of distances and similarity, but measures has neither")
+        if self.geometry.attempts == "both" and "clusters" not in self.measures:
+            problems.append("geometry.attempts: both counts clusters, but measures lacks clusters")
         if self.tuning is None and self.cross:
             problems.append("cross needs fine-tuning, but tuning is null")
         pairs = self.cross if self.cross != "all" else []
