@@ -55,7 +55,7 @@ def small_plan(folder: Path, **changes: Any) -> Plan:
 
 
 def full_plan(folder: Path) -> Plan:
-    """The small plan with two tasks, one probed while the encoder is tuned on the other, and both counts of clusters."""
+    """The small plan with two tasks, one probed while tuned on the other, and with both counts of clusters."""
     words, prepositions = str(folder / "words"), str(folder / "prepositions")
     geometry = small_values(folder)["geometry"] | {"attempts": "both"}
     cross = [{"tuned": words, "probed": prepositions}]

@@ -161,8 +161,8 @@ NOTE = (
     "this study, with the weights in the last column. Difference: ours minus the paper's."
 )
 RELEASED_NOTE = (
-    " Attempts: released: at most as many merges are tried as there are points, blocked ones included, as in the code of "
-    "the paper until September 2022."
+    " Attempts: released: at most as many merges are tried as there are points, blocked ones included, as in the code "
+    "of the paper until September 2022."
 )
 
 
