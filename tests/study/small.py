@@ -54,6 +54,14 @@ def small_plan(folder: Path, **changes: Any) -> Plan:
     return make_plan(small_values(folder) | changes)
 
 
+def full_plan(folder: Path) -> Plan:
+    """The small plan with two tasks, one probed while tuned on the other, and with both counts of clusters."""
+    words, prepositions = str(folder / "words"), str(folder / "prepositions")
+    geometry = small_values(folder)["geometry"] | {"attempts": "both"}
+    cross = [{"tuned": words, "probed": prepositions}]
+    return small_plan(folder, tasks=[words, prepositions], cross=cross, geometry=geometry)
+
+
 def small_values(folder: Path) -> dict[str, Any]:
     return {
         "name": "small",

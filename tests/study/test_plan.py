@@ -141,6 +141,11 @@ def test_a_plan_comes_back_from_what_it_writes(tasks: Path) -> None:
         ({"device": "gpu"}, "device: expected auto, cpu, mps, cuda or cuda:N (got 'gpu')"),
         ({"cross": [{"tuned": "toy-question", "probed": "toy-pos"}]}, "cross names task 'toy-pos', which is not among"),
         ({"cross": [{"tuned": "toy-question", "probed": "toy-question"}]}, "cross pairs 'toy-question' with itself"),
+        ({"geometry": {"attempts": "released"}}, "geometry.attempts: expected 'all' or 'both' (got 'released')"),
+        (
+            {"geometry": {"attempts": "both"}, "measures": ["panel"]},
+            "geometry.attempts: both counts clusters, but measures lacks clusters",
+        ),
         ({"geometry": {"tau": 0}}, "geometry.tau: expected greater than 0 (got 0)"),
         ({"uncertainty": {"resamples": 2}}, "uncertainty.resamples: expected greater than or equal to 4 (got 2)"),
         ({"measures": ["uncertainty", "clusters"]}, "uncertainty gives intervals of distances and similarity, but"),

@@ -30,7 +30,15 @@ from closerlook.study.cells import (
     task_name,
 )
 from closerlook.study.entries import Layers
-from closerlook.study.kinds import KINDS, centroids, classifier, comparison, geometry, point_similarity
+from closerlook.study.kinds import (
+    KINDS,
+    centroids,
+    classifier,
+    comparison,
+    geometry,
+    point_similarity,
+    released_clusters,
+)
 from closerlook.study.kinds.checkpoint import checkpoint_cell
 from closerlook.study.kinds.extract import extract_cell
 from closerlook.study.kinds.kind import Kind
@@ -189,6 +197,11 @@ class _EncoderState:
         content = geometry.content(plan, self.space(task, split, layer), intervals=intervals)
         return self._add(geometry.KIND, content, task, self.position(task, split, layer), split)
 
+    def add_released_clusters(self, task: str, layer: int) -> None:
+        """Add the cell that counts the clusters of a train space with the limit on attempts of the released code."""
+        content = released_clusters.content(self.study.plan, self.space(task, "train", layer))
+        self._add(released_clusters.KIND, content, task, self.position(task, "train", layer))
+
     def add_classifier(self, task: str, split: str, layer: int) -> None:
         """Add the cell that trains classifier probes on the train split and evaluates them on `split`."""
         train, test = self.space(task, "train", layer), self.space(task, split, layer)
@@ -241,6 +254,8 @@ def _add_spaces(state: _EncoderState, task: str, layers: Sequence[int], *, is_en
     if requests & NEED_GEOMETRY:
         for layer in layers:
             clustered[layer] = state.add_geometry(task, "train", layer, is_end=is_end)
+            if plan.geometry.attempts == "both":
+                state.add_released_clusters(task, layer)
             for split in plan.test_splits if is_end else ():
                 other = state.add_geometry(task, split, layer, is_end=is_end)
                 if plan.compare.train_test and "similarity" in requests:

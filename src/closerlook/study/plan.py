@@ -153,6 +153,8 @@ class Plan(PlanPart):
         problems += problems_of(self.where, self.encoders, self.tasks)
         if self.tuning is None and self.where:
             problems.append("where is about fine-tunings, but tuning is null")
+        if self.geometry.attempts == "both" and "clusters" not in self.measures:
+            problems.append("geometry.attempts: both counts clusters, but measures lacks clusters")
         if self.tuning is None and self.cross:
             problems.append("cross needs fine-tuning, but tuning is null")
         pairs = self.cross if self.cross != "all" else []

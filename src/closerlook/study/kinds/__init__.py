@@ -16,6 +16,7 @@ from closerlook.study.kinds import (
     nulls,
     panel,
     point_similarity,
+    released_clusters,
     split_halves,
     tune,
 )
@@ -29,6 +30,7 @@ KINDS: tuple[Kind, ...] = (
     tune.KIND,
     classifier.KIND,
     geometry.KIND,
+    released_clusters.KIND,
     comparison.KIND,
     centroids.KIND,
     panel.KIND,

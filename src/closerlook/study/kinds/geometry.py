@@ -180,14 +180,16 @@ class Geometry(PlanPart):
     """How spaces are clustered and compared.
 
     tau: see `geometry.cluster`. min_points: see `geometry.cluster_distances`. statistic: whether the distance between
-    two labels is the mean or the minimum over pairs of their clusters. permutations: the number of permutations in the
-    Mantel test of a similarity. resamples: the number of bootstrap samples over labels for the confidence interval of a
-    similarity.
+    two labels is the mean or the minimum over pairs of their clusters. attempts: "both" also counts the clusters of
+    every train space with the limit on attempts of the released code (see `released_clusters`); no other result depends
+    on it. permutations: the number of permutations in the Mantel test of a similarity. resamples: the number of
+    bootstrap samples over labels for the confidence interval of a similarity.
     """
 
     tau: float = Field(1e-6, gt=0, lt=1)
     min_points: int = Field(1, ge=1)
     statistic: Literal["mean", "min"] = "mean"
+    attempts: Literal["all", "both"] = "all"
     permutations: int = Field(9999, ge=0)
     resamples: int = Field(2000, ge=0)
 
