@@ -70,6 +70,15 @@ def study(
     watch_timeout: Annotated[
         float, Option(min=0, help="Seconds without a new checkpoint after which --watch ends.")
     ] = 3600.0,
+    control: Annotated[
+        bool | None,
+        Option(
+            "--control/--no-control",
+            help="Also measure the selectivity of the classifier probes (against random labels of words) and the "
+            "description length of the labels. (default: as the plan says; plans without this entry: no)",
+            show_default=False,
+        ),
+    ] = None,
     data: Data = None,
     test_share: TestShare = None,
     store: Annotated[Path | None, Option(help="Folder in which the vectors are cached. (default: OUT/store)")] = None,
@@ -138,6 +147,7 @@ def study(
         "encoders": encoder,
         "runs": runs,
         "tasks": task,
+        "control": control,
         "data": None if data is None else str(data),
         "test_share": test_share,
         "device": device,

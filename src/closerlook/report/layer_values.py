@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from closerlook.report.before_after import PRETRAINED_STATE, STATES, over_seeds, runs_of
@@ -34,10 +35,13 @@ class LayerValue:
         return f"{self.encoder}{state}, layer {self.layer}"
 
 
-def layer_values(results: Results, task: str) -> list[LayerValue]:
-    """The values of a task, by measure, encoder, state and layer, where they were measured; means over seeds."""
+def layer_values(results: Results, task: str, names: Iterable[str] = tuple(MEASURES)) -> list[LayerValue]:
+    """The values of a task, by measure, encoder, state and layer, where they were measured; means over seeds.
+
+    names: the measures.
+    """
     values: list[LayerValue] = []
-    for name in MEASURES:
+    for name in names:
         scale = measure(name).scale
         for encoder in results.encoders:
             runs = runs_of(results, encoder, task)
@@ -55,6 +59,16 @@ def layer_values(results: Results, task: str) -> list[LayerValue]:
                         shown = state if results.all_runs else PRETRAINED_STATE
                         values.append(LayerValue(encoder, shown, layer, name, found.scaled(scale)))
     return values
+
+
+def by_encoder_and_layer(
+    results: Results, values: Iterable[LayerValue]
+) -> dict[tuple[str, str, int], dict[str, LayerValue]]:
+    """The values of a task by encoder, state and layer, and then by measure; encoders in the order of the plan."""
+    by_place: dict[tuple[str, str, int], dict[str, LayerValue]] = {}
+    for one in sorted(values, key=lambda one: results.encoders.index(one.encoder)):
+        by_place.setdefault((one.encoder, one.state, one.layer), {})[one.measure] = one
+    return by_place
 
 
 def best_values(values: list[LayerValue]) -> dict[str, LayerValue]:
@@ -106,13 +120,10 @@ def layer_values_table(results: Results) -> Table:
     for task in results.tasks:
         values = layer_values(results, task)
         best = set(best_values(values).values())
-        by_place: dict[tuple[str, str, int], dict[str, LayerValue]] = {}
-        for one in values:
-            by_place.setdefault((one.encoder, one.state, one.layer), {})[one.measure] = one
+        by_place = by_encoder_and_layer(results, values)
         if len(by_place) < 2:
             continue
-        for place in sorted(by_place, key=lambda place: results.encoders.index(place[0])):
-            cells = by_place[place]
+        for place, cells in by_place.items():
             marks = [title_of(name).removesuffix(", %") for name, one in cells.items() if one in best]
             shown = [cells[name].measurement if name in cells else None for name in MEASURES]
             rows.append((task, *place, *shown, f"{BEST} best {', '.join(marks)}" if marks else ""))

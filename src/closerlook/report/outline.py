@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from closerlook.report import (
+    controls,
     divergence,
     finding_tables,
     labels,
@@ -240,6 +241,14 @@ OUTLINE = (
             ),
         ),
         tables=(TableEntry(divergence.split_halves_table),),
+    ),
+    Section(
+        "control",
+        "Controls of the classifier probes",
+        "Controls of probes",
+        kicker=BEYOND,
+        texts=(controls.control_text,),
+        tables=(TableEntry(controls.control_table),),
     ),
     Section(
         "shape",

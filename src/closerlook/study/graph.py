@@ -40,6 +40,7 @@ from closerlook.study.kinds import (
     released_clusters,
 )
 from closerlook.study.kinds.checkpoint import checkpoint_cell
+from closerlook.study.kinds.control import control_cells
 from closerlook.study.kinds.extract import extract_cell
 from closerlook.study.kinds.kind import Kind
 from closerlook.study.kinds.tune import tune_cell
@@ -173,15 +174,16 @@ class _EncoderState:
             "split": split,
         }
 
-    def _add(self, kind: Kind, content: dict[str, Any], task: str, position: Position, split: str = "train") -> str:
-        """Add a cell that reads spaces of this encoder state, and return its key.
+    def _add(
+        self, kind: Kind, content: dict[str, Any], task: str, position: Position, split: str = "train", *inputs: str
+    ) -> str:
+        """Add a cell that reads spaces of this encoder state, and return its key. inputs: other cells that it needs.
 
         An encoder with random weights that the plan does not list is only a baseline for comparisons: its own measures
         get no rows in the table.
         """
-        key = self.graph.add(
-            kind.cell(content, self.resources(task, split), (self.producer,), describe_position(position))
-        )
+        resources, subject = self.resources(task, split), describe_position(position)
+        key = self.graph.add(kind.cell(content, resources, (self.producer, *inputs), subject))
         if self.encoder not in self.study.randoms:
             self.graph.placements.append(Placement(key, position))
         return key
@@ -203,10 +205,15 @@ class _EncoderState:
         self._add(released_clusters.KIND, content, task, self.position(task, "train", layer))
 
     def add_classifier(self, task: str, split: str, layer: int) -> None:
-        """Add the cell that trains classifier probes on the train split and evaluates them on `split`."""
+        """Add the cell that trains classifier probes on the train split and evaluates them on `split`.
+
+        If the plan requests controls of the probes, add their cells too.
+        """
         train, test = self.space(task, "train", layer), self.space(task, split, layer)
         content = classifier.content(self.study.plan, train, test)
-        self._add(classifier.KIND, content, task, self.position(task, split, layer))
+        key = self._add(classifier.KIND, content, task, self.position(task, split, layer))
+        for kind, settings, measured, inputs in control_cells(self.study, task, split, content, key):
+            self._add(kind, settings, task, self.position(task, measured, layer), measured, *inputs)
 
     def add_train_kinds(self, task: str, layers: Sequence[int]) -> None:
         """Add the cells of the other measures of a single train space, such as the panel (vector statistics)."""

@@ -97,7 +97,8 @@ class Plan(PlanPart):
     disk.
     tuning: how encoders are fine-tuned; None: they are not. snapshots: the steps at which fine-tuned encoders are
     measured. layers: the layers measured before and after fine-tuning. snapshot_layers: the layers measured at the
-    snapshots in between. cross: pairs of tasks, the first to fine-tune on and the second to measure; "all": every pair.
+    snapshots in between. control: whether classifier probes are also trained on control tasks, and description lengths
+    are measured. cross: pairs of tasks, the first to fine-tune on and the second to measure; "all": every pair.
     where: other seeds or layers for some fine-tunings; of two entries for the same one, the later counts.
     threads: the number of torch threads for one cell (one unit of work of the study). It is set here and not derived
     from the number of workers, because the number of threads may change the last digits of the vectors.
@@ -120,6 +121,7 @@ class Plan(PlanPart):
     template: Annotated[str | None, AfterValidator(_check_template)] = None
     measures: Annotated[list[MeasureName], BeforeValidator(as_list)] = Field(list(REQUESTS))
     classifier: Classifier = Classifier()
+    control: bool = Field(default=False, strict=True)
     geometry: Geometry = Geometry()
     panel: Panel = Panel()
     nulls: Nulls = Nulls()
@@ -148,6 +150,8 @@ class Plan(PlanPart):
             problems.append(f"splits {self.splits} lacks train, the split that is clustered and used for fine-tuning")
         if "classifier" in self.measures and len(self.splits) < 2:
             problems.append("the classifier needs a split other than train, such as test, on which it is tested")
+        if self.control and "classifier" not in self.measures:
+            problems.append("control is about the classifier probes, but measures lacks classifier")
         if "uncertainty" in self.measures and not {"distances", "similarity"} & set(self.measures):
             problems.append("uncertainty gives intervals of distances and similarity, but measures has neither")
         problems += problems_of(self.where, self.encoders, self.tasks)
@@ -330,6 +334,7 @@ def _rest(values: dict[str, Any], wrong: set[Any]) -> Plan | None:
 
 
 EXPECTED = {
+    ("control",): "true or false",
     ("device",): "auto, cpu, mps, cuda or cuda:N",
     ("encoders",): "a path, a hub id, or {name: mine, path: out/checkpoint-500}",
 }

@@ -51,12 +51,12 @@ class SpaceSize:
         return self.bytes + 300_000_000
 
 
-def space_size(study: ResolvedPlan, cell: Cell) -> SpaceSize:
-    """The size of the space that a cell measures."""
+def space_size(study: ResolvedPlan, cell: Cell, split: str = "") -> SpaceSize:
+    """The size of the space that a cell measures. split: by default that of the cell."""
     (task,) = (study.tasks[name] for name in cell.resources["task"])
     _, info = study.source_and_info(cell.resources["encoder"])
     return SpaceSize(
-        len(task.split(cell.resources["split"])), info.width * VECTORS_PER_EXAMPLE[task.unit], len(task.labels)
+        len(task.split(split or cell.resources["split"])), info.width * VECTORS_PER_EXAMPLE[task.unit], len(task.labels)
     )
 
 

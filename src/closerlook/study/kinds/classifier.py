@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -177,8 +178,8 @@ KIND = Kind(
 def classifier_rows(result: ProbeResult) -> list[Row]:
     """The rows of a grid of classifier probes. Confidence intervals: Student's t over probe seeds."""
     accuracy = result.accuracy[result.chosen]
-    low, high = _student_interval(accuracy)
-    size = _size_name(result.chosen_sizes)
+    low, high = student_interval(accuracy)
+    size = size_name(result.chosen_sizes)
     rows = [
         row("accuracy", result.mean, ci_low=low, ci_high=high, n=result.n_test, text=size),
         row("accuracy_sd", result.deviation, n=len(accuracy)),
@@ -188,19 +189,25 @@ def classifier_rows(result: ProbeResult) -> list[Row]:
         row("n_unseen_labels", len(result.unseen)),
     ]
     for line in result.table():
-        rows.append(row("grid_accuracy", line["accuracy"], text=_size_name(line["sizes"])))
-        rows.append(row("grid_held_out_accuracy", line["held_out"], text=_size_name(line["sizes"])))
+        rows.append(row("grid_accuracy", line["accuracy"], text=size_name(line["sizes"])))
+        rows.append(row("grid_held_out_accuracy", line["held_out"], text=size_name(line["sizes"])))
     counts = result.confusion.sum(axis=1) // len(result.seeds)
     for label, correct, n in zip(result.test_labels, result.by_label, counts, strict=True):
         rows.append(row("label_accuracy", correct, label=label, n=n))
     return rows
 
 
-def _size_name(sizes: Sizes) -> str:
+def size_name(sizes: Sequence[int]) -> str:
+    """The size of a probe in the table.
+
+    >>> size_name((32, 64)), size_name(())
+    ('32×64', 'linear')
+    """
     return "×".join(map(str, sizes)) or "linear"
 
 
-def _student_interval(values: NDArray[np.float64]) -> tuple[float | None, float | None]:
+def student_interval(values: NDArray[np.float64]) -> tuple[float | None, float | None]:
+    """The 95% confidence interval of the mean of values over probe seeds, by Student's t; None for one seed."""
     from scipy.stats import t
 
     if len(values) < 2:
