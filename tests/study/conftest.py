@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from closerlook.study.study import CompletedStudy, run_study
-from tests.study.small import small_plan, write_tasks
+from tests.study.small import full_plan, small_plan, write_tasks
 from tests.threads import one_torch_thread
 
 
@@ -25,10 +25,8 @@ def tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def done(tasks: Path, tmp_path_factory: pytest.TempPathFactory) -> CompletedStudy:
-    """Two tasks, one probed while the encoder is tuned on the other."""
-    words, prepositions = str(tasks / "words"), str(tasks / "prepositions")
-    plan = small_plan(tasks, tasks=[words, prepositions], cross=[{"tuned": words, "probed": prepositions}])
-    return run_study(plan, tmp_path_factory.mktemp("studies") / "out", engine="here")
+    """Two tasks, one probed while the encoder is tuned on the other, also with other settings."""
+    return run_study(full_plan(tasks), tmp_path_factory.mktemp("studies") / "out", engine="here")
 
 
 @pytest.fixture(scope="session")

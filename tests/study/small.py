@@ -54,6 +54,13 @@ def small_plan(folder: Path, **changes: Any) -> Plan:
     return make_plan(small_values(folder) | changes)
 
 
+def full_plan(folder: Path) -> Plan:
+    """Two tasks, one probed while the encoder is tuned on the other, also with other settings."""
+    words, prepositions = str(folder / "words"), str(folder / "prepositions")
+    cross = [{"tuned": words, "probed": prepositions}]
+    return small_plan(folder, tasks=[words, prepositions], cross=cross, sensitivity=True)
+
+
 def small_values(folder: Path) -> dict[str, Any]:
     return {
         "name": "small",

@@ -16,7 +16,7 @@ from closerlook.study.kinds import KINDS, estimate_cell
 from closerlook.study.resolving import resolve_plan
 from closerlook.study.study import CompletedStudy, forecast
 from closerlook.tuning.steps import planned_steps
-from tests.study.small import opened, small_plan, write_tasks
+from tests.study.small import full_plan, opened, small_plan, write_tasks
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,10 @@ def test_other_content_of_a_task_gives_other_keys_everywhere(tasks: Path, store:
         ),
         ({"geometry": {"permutations": 9, "resamples": 50}}, {"comparison"}),
         ({"classifier": {"sizes": [[8]], "seeds": 2, "max_rounds": 3}}, {"classifier"}),
-        ({"pool": "first"}, {kind.name for kind in KINDS} - {"checkpoint"}),
+        (
+            {"pool": "first"},
+            {kind.name for kind in KINDS} - {"checkpoint", "sensitivity", "sensitivity_comparison"},
+        ),
         ({"compare": {"train_test": False}}, set()),
         ({"panel": {"neighbours": 3}}, {"point_similarity"}),
         ({"nulls": {"shuffles": 1, "cluster_shuffles": 1, "points": 30}}, {"nulls"}),
@@ -152,9 +155,7 @@ def test_every_input_of_a_cell_is_a_cell(tasks: Path, store: Path) -> None:
 
 
 def test_what_was_foreseen_is_what_came(done: CompletedStudy, tasks: Path) -> None:
-    words, prepositions = str(tasks / "words"), str(tasks / "prepositions")
-    plan = small_plan(tasks, tasks=[words, prepositions], cross=[{"tuned": words, "probed": prepositions}])
-    opened = resolve_plan(plan, done.out / "store")
+    opened = resolve_plan(full_plan(tasks), done.out / "store")
     imagined, real = foresee(opened, lambda key: None), expand(opened, lambda key: read_result(done.out, key))
     assert not real.waiting
     assert [cell.title for cell in imagined.cells.values()] == [cell.title for cell in real.cells.values()]
@@ -293,9 +294,7 @@ def test_every_kind_of_cell_has_an_estimate(tasks: Path, store: Path) -> None:
 
 
 def test_a_forecast_counts_what_is_done(done: CompletedStudy, tasks: Path) -> None:
-    words, prepositions = str(tasks / "words"), str(tasks / "prepositions")
-    plan = small_plan(tasks, tasks=[words, prepositions], cross=[{"tuned": words, "probed": prepositions}])
-    opened = resolve_plan(plan, done.out / "store")
+    opened = resolve_plan(full_plan(tasks), done.out / "store")
     fresh, after = forecast(opened, done.out / "nowhere"), forecast(opened, done.out)
     assert sum(kind.cells for kind in fresh) == sum(kind.cells for kind in after) == done.state.total
     assert all(kind.done == 0 and kind.seconds > 0 for kind in fresh)

@@ -21,6 +21,7 @@ from closerlook.study.kinds.comparison import Compare
 from closerlook.study.kinds.geometry import Geometry, Uncertainty
 from closerlook.study.kinds.nulls import Nulls
 from closerlook.study.kinds.panel import Panel
+from closerlook.study.kinds.sensitivity import Sensitivity, read_sensitivity
 from closerlook.study.kinds.split_halves import Halves
 from closerlook.study.kinds.tune import Tuning
 from closerlook.study.yaml_text import MOST_CHARACTERS, parse_yaml
@@ -98,6 +99,7 @@ class Plan(PlanPart):
     tuning: how encoders are fine-tuned; None: they are not. snapshots: the steps at which fine-tuned encoders are
     measured. layers: the layers measured before and after fine-tuning. snapshot_layers: the layers measured at the
     snapshots in between. cross: pairs of tasks, the first to fine-tune on and the second to measure; "all": every pair.
+    sensitivity: which other settings are tried; None: none are.
     threads: the number of torch threads for one cell (one unit of work of the study). It is set here and not derived
     from the number of workers, because the number of threads may change the last digits of the vectors.
     """
@@ -124,6 +126,7 @@ class Plan(PlanPart):
     nulls: Nulls = Nulls()
     uncertainty: Uncertainty = Uncertainty()
     halves: Halves = Halves()
+    sensitivity: Annotated[Sensitivity | None, BeforeValidator(read_sensitivity)] = None
     cross: Literal["all"] | list[Cross] = Field([])
     compare: Compare = Compare()
     device: str = Field("auto", pattern=f"^({DEVICE})$")
@@ -148,6 +151,8 @@ class Plan(PlanPart):
             problems.append("the classifier needs a split other than train, such as test, on which it is tested")
         if "uncertainty" in self.measures and not {"distances", "similarity"} & set(self.measures):
             problems.append("uncertainty gives intervals of distances and similarity, but measures has neither")
+        if self.sensitivity is not None and not {"clusters", "distances", "similarity"} & set(self.measures):
+            problems.append("sensitivity is about clusters, distances and similarity, but measures has none of them")
         if self.tuning is None and self.cross:
             problems.append("cross needs fine-tuning, but tuning is null")
         pairs = self.cross if self.cross != "all" else []

@@ -16,6 +16,8 @@ from closerlook.study.kinds import (
     nulls,
     panel,
     point_similarity,
+    sensitivity,
+    sensitivity_comparison,
     split_halves,
     tune,
 )
@@ -35,6 +37,8 @@ KINDS: tuple[Kind, ...] = (
     point_similarity.KIND,
     nulls.KIND,
     split_halves.KIND,
+    sensitivity.KIND,
+    sensitivity_comparison.KIND,
 )
 
 
