@@ -55,11 +55,11 @@ def small_plan(folder: Path, **changes: Any) -> Plan:
 
 
 def full_plan(folder: Path) -> Plan:
-    """The small plan with two tasks, one probed while tuned on the other, and with both counts of clusters."""
+    """The small plan with two tasks, one probed while tuned on the other, and with every kind of cell."""
     words, prepositions = str(folder / "words"), str(folder / "prepositions")
     geometry = small_values(folder)["geometry"] | {"attempts": "both"}
     cross = [{"tuned": words, "probed": prepositions}]
-    return small_plan(folder, tasks=[words, prepositions], cross=cross, geometry=geometry)
+    return small_plan(folder, tasks=[words, prepositions], cross=cross, geometry=geometry, sensitivity=True)
 
 
 def small_values(folder: Path) -> dict[str, Any]:

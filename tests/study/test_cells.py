@@ -70,7 +70,10 @@ def test_other_content_of_a_task_gives_other_keys_everywhere(tasks: Path, store:
         ({"geometry": {"permutations": 9, "resamples": 50}}, {"comparison"}),
         ({"geometry": {"attempts": "both", "permutations": 99, "resamples": 50}}, {"released_clusters"}),
         ({"classifier": {"sizes": [[8]], "seeds": 2, "max_rounds": 3}}, {"classifier"}),
-        ({"pool": "first"}, {kind.name for kind in KINDS} - {"checkpoint", "released_clusters"}),
+        (
+            {"pool": "first"},
+            {kind.name for kind in KINDS} - {"checkpoint", "released_clusters", "sensitivity", "sensitivity_comparison"},
+        ),
         ({"compare": {"train_test": False}}, set()),
         ({"panel": {"neighbours": 3}}, {"point_similarity"}),
         ({"nulls": {"shuffles": 1, "cluster_shuffles": 1, "points": 30}}, {"nulls"}),

@@ -14,7 +14,7 @@ from closerlook.study.summary import summarise
 from closerlook.version import __version__
 from tests.study.small import small_plan
 
-KEY = ["encoder", "tuned_on", "seed", "step", "layer", "task", "split", "measure", "label", "other", "text"]
+KEY = ["encoder", "tuned_on", "seed", "step", "layer", "task", "split", "pool", "measure", "label", "other", "text"]
 
 
 @pytest.fixture(scope="module")

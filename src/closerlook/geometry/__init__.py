@@ -22,6 +22,7 @@ from closerlook.geometry.nulls import ClusterNulls, Null, Separability, cluster_
 from closerlook.geometry.overlap import Overlap, largest_cluster_shares, overlaps
 from closerlook.geometry.panel import Panel, describe_space
 from closerlook.geometry.point_similarity import PointSimilarity, compare_points
+from closerlook.geometry.sensitivity import SimilarityAt, clusters_by_tau, similarity_by_min_points
 from closerlook.geometry.shape import Collapse, Isotropy, collapse, isotropy, participation_ratio, two_nn
 from closerlook.geometry.similarity import Similarity, spatial_similarity
 
@@ -44,10 +45,12 @@ __all__ = [
     "Separability",
     "Separation",
     "Similarity",
+    "SimilarityAt",
     "audit",
     "cluster",
     "cluster_distances",
     "cluster_nulls",
+    "clusters_by_tau",
     "collapse",
     "compare_points",
     "cover_probability",
@@ -63,6 +66,7 @@ __all__ = [
     "point_to_hull",
     "separability",
     "separate",
+    "similarity_by_min_points",
     "spatial_similarity",
     "two_nn",
     "within_cluster_distances",

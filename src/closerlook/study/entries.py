@@ -45,4 +45,4 @@ def as_value_error(check: Callable[[Any], T], value: object) -> T:
 
 def as_list(value: Any) -> Any:
     """A single name or number as a list of one; anything else unchanged."""
-    return [value] if isinstance(value, str | int) and not isinstance(value, bool) else value
+    return [value] if isinstance(value, str | int | float) and not isinstance(value, bool) else value

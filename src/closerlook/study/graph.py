@@ -46,6 +46,7 @@ from closerlook.study.kinds.kind import Kind
 from closerlook.study.kinds.tune import tune_cell
 from closerlook.study.layers import last_layer
 from closerlook.study.runs import UNKNOWN, Run
+from closerlook.study.sensitivity_cells import add_settings, compare_settings, pooled_studies
 from closerlook.tuning.existing import Checkpoint
 from closerlook.tuning.tuned import Snapshot, TuningResult
 
@@ -66,7 +67,7 @@ class Graph:
     cells: dict[str, Cell] = field(default_factory=dict)
     placements: list[Placement] = field(default_factory=list)
     waiting: dict[str, Run] = field(default_factory=dict)
-    final_spaces: dict[Run, _TrainSpace] = field(default_factory=dict)
+    final_spaces: dict[Run, TrainSpace] = field(default_factory=dict)
 
     def add(self, cell: Cell) -> str:
         """Add a cell and return its key; a cell with the same key is the same cell."""
@@ -108,7 +109,7 @@ def grow(study: ResolvedPlan, graph: Graph, key: str, result: dict[str, Any]) ->
 
 
 @dataclass(frozen=True, eq=False)
-class _EncoderState:
+class EncoderState:
     """A pretrained encoder, or one snapshot of a fine-tuning.
 
     encoder: the name of the encoder in the plan. fingerprint: a hash of the weights. dtype: the precision of the
@@ -174,7 +175,7 @@ class _EncoderState:
             "split": split,
         }
 
-    def _add(
+    def add(
         self, kind: Kind, content: dict[str, Any], task: str, position: Position, split: str = "train", *inputs: str
     ) -> str:
         """Add a cell that reads spaces of this encoder state, and return its key. inputs: other cells that it needs.
@@ -197,12 +198,12 @@ class _EncoderState:
         plan = self.study.plan
         intervals = is_end and "uncertainty" in plan.measures and layer in self.chosen(plan.uncertainty.layers)
         content = geometry.content(plan, self.space(task, split, layer), intervals=intervals)
-        return self._add(geometry.KIND, content, task, self.position(task, split, layer), split)
+        return self.add(geometry.KIND, content, task, self.position(task, split, layer), split)
 
     def add_released_clusters(self, task: str, layer: int) -> None:
         """Add the cell that counts the clusters of a train space with the limit on attempts of the released code."""
         content = released_clusters.content(self.study.plan, self.space(task, "train", layer))
-        self._add(released_clusters.KIND, content, task, self.position(task, "train", layer))
+        self.add(released_clusters.KIND, content, task, self.position(task, "train", layer))
 
     def add_classifier(self, task: str, split: str, layer: int) -> None:
         """Add the cell that trains classifier probes on the train split and evaluates them on `split`.
@@ -211,9 +212,9 @@ class _EncoderState:
         """
         train, test = self.space(task, "train", layer), self.space(task, split, layer)
         content = classifier.content(self.study.plan, train, test)
-        key = self._add(classifier.KIND, content, task, self.position(task, split, layer))
+        key = self.add(classifier.KIND, content, task, self.position(task, split, layer))
         for kind, settings, measured, inputs in control_cells(self.study, task, split, content, key):
-            self._add(kind, settings, task, self.position(task, measured, layer), measured, *inputs)
+            self.add(kind, settings, task, self.position(task, measured, layer), measured, *inputs)
 
     def add_train_kinds(self, task: str, layers: Sequence[int]) -> None:
         """Add the cells of the other measures of a single train space, such as the panel (vector statistics)."""
@@ -224,28 +225,30 @@ class _EncoderState:
                 continue
             for layer in sorted(self.chosen(settings.part(plan).layers) & set(layers)):
                 content = {"space": self.space(task, "train", layer)} | settings.content(plan)
-                self._add(kind, content, task, self.position(task, "train", layer))
+                self.add(kind, content, task, self.position(task, "train", layer))
 
 
 @dataclass(frozen=True, eq=False)
-class _TrainSpace:
+class TrainSpace:
     """A train space at one layer. clustering_key: the key of the cell that clusters it; empty if no cell does."""
 
-    state: _EncoderState
+    state: EncoderState
     task: str
     layer: int
     clustering_key: str
 
     @property
     def position(self) -> Position:
+        """Where measures of the space go in the table."""
         return self.state.position(self.task, "train", self.layer)
 
     @property
     def space(self) -> str:
+        """Its key in the store."""
         return self.state.space(self.task, "train", self.layer)
 
 
-def _add_spaces(state: _EncoderState, task: str, layers: Sequence[int], *, is_end: bool) -> dict[int, str]:
+def _add_spaces(state: EncoderState, task: str, layers: Sequence[int], *, is_end: bool) -> dict[int, str]:
     """Add the cells that measure one encoder state on one task.
 
     Returns, for each layer, the key of the cell that clusters the train split. The key is "" if the space is not
@@ -276,13 +279,14 @@ def _add_spaces(state: _EncoderState, task: str, layers: Sequence[int], *, is_en
                 state.add_classifier(task, split, layer)
     if is_end and state.is_not_cross_task(task):
         state.add_train_kinds(task, layers)
+        add_settings(state, task, layers)
     return clustered
 
 
 # ---- pretrained encoders and fine-tunings ----
 
 
-def _add_pretrained(study: ResolvedPlan, graph: Graph, encoder: str) -> dict[str, _TrainSpace]:
+def _add_pretrained(study: ResolvedPlan, graph: Graph, encoder: str) -> dict[str, TrainSpace]:
     """Add the cells of a pretrained encoder on every task, and return its train spaces at the last layer, by task."""
     state = _pretrained(study, graph, encoder)
     layers = layers_of(study.plan, *study.encoders[encoder], ends=True)
@@ -291,17 +295,20 @@ def _add_pretrained(study: ResolvedPlan, graph: Graph, encoder: str) -> dict[str
     for task in study.tasks:
         clustered = _add_spaces(state, task, layers, is_end=True)
         if clustered:
-            spaces[task] = _TrainSpace(state, task, last, clustered[last])
+            spaces[task] = TrainSpace(state, task, last, clustered[last])
             _compare_with_random(spaces[task])
+    for pooled in pooled_studies(study, encoder):
+        for task in pooled.tasks:
+            add_settings(_pretrained(pooled, graph, encoder), task, layers)
     return spaces
 
 
-def _pretrained(study: ResolvedPlan, graph: Graph, encoder: str) -> _EncoderState:
+def _pretrained(study: ResolvedPlan, graph: Graph, encoder: str) -> EncoderState:
     source, _ = study.source_and_info(encoder)
     start = Snapshot(0, 0.0, source.fingerprint, {}, {})
     producer = graph.add(_producer(study, encoder))
     dtype = resolved_dtype(study, source)
-    return _EncoderState(
+    return EncoderState(
         study, graph, encoder, source.fingerprint, dtype, producer, PRETRAINED, 0, start, is_final=False
     )
 
@@ -349,7 +356,7 @@ def add_run(study: ResolvedPlan, graph: Graph, key: str, run: Run, tuned: Tuning
     """
     first, final, tuned_on = tuned.snapshots[0], tuned.snapshots[-1], task_name(study, run.tuned_on)
     dtype, method = tuned.settings.dtype, study.variants[run.encoder].method.name
-    start = _EncoderState(
+    start = EncoderState(
         study, graph, run.encoder, first.fingerprint, dtype, key, tuned_on, run.seed, first, False, method
     )
     snapshots = [
@@ -362,16 +369,16 @@ def add_run(study: ResolvedPlan, graph: Graph, key: str, run: Run, tuned: Tuning
 
 
 def _add_snapshots(
-    study: ResolvedPlan, graph: Graph, run: Run, snapshots: Sequence[_EncoderState], tasks: Iterable[str]
+    study: ResolvedPlan, graph: Graph, run: Run, snapshots: Sequence[EncoderState], tasks: Iterable[str]
 ) -> None:
     """Add the cells that measure the snapshots of a training on some tasks, and compare them with the start."""
     for task in tasks:
-        by_layer: dict[int, list[_TrainSpace]] = {}
+        by_layer: dict[int, list[TrainSpace]] = {}
         for state in snapshots:
             is_end = state in (snapshots[0], snapshots[-1])
             layers = run_layers(study, run.encoder, run.tuned_on, ends=is_end)
             for layer, cell in _add_spaces(state, task, layers, is_end=is_end).items():
-                by_layer.setdefault(layer, []).append(_TrainSpace(state, task, layer, cell))
+                by_layer.setdefault(layer, []).append(TrainSpace(state, task, layer, cell))
         for spaces in by_layer.values():
             _compare_snapshots(study, graph, spaces)
         if run.tuned_on in (task, UNKNOWN) and by_layer:
@@ -384,7 +391,7 @@ def _seeds(study: ResolvedPlan, encoder: str, task: str) -> list[int]:
     return study.plan.seeds if variant is None else study.plan.seeds_for(variant.base, task)
 
 
-def _add_final(study: ResolvedPlan, graph: Graph, run: Run, final: _TrainSpace) -> None:
+def _add_final(study: ResolvedPlan, graph: Graph, run: Run, final: TrainSpace) -> None:
     """Compare the final space of a fine-tuning with random weights, and with other seeds that have finished so far."""
     _compare_with_random(final)
     graph.final_spaces[run] = final
@@ -396,7 +403,7 @@ def _add_final(study: ResolvedPlan, graph: Graph, run: Run, final: _TrainSpace) 
             _add_comparison(second, first, "seed", str(seed))
 
 
-def _compare_snapshots(study: ResolvedPlan, graph: Graph, spaces: list[_TrainSpace]) -> None:
+def _compare_snapshots(study: ResolvedPlan, graph: Graph, spaces: list[TrainSpace]) -> None:
     """At one layer: compare every snapshot with step 0, and add the cell for the label centroids.
 
     Step 0 is compared with itself as well, so that the table has a row for every snapshot. The cell for the centroids
@@ -409,6 +416,7 @@ def _compare_snapshots(study: ResolvedPlan, graph: Graph, spaces: list[_TrainSpa
                 placement = Placement("", space.position, "original")
                 _add_similarity(space.state, start.clustering_key, space.clustering_key, placement)
         _add_comparison(end, start, "original")
+        compare_settings(start, end)
     if "centroids" in plan.measures and len(spaces) > 1:
         keys, positions = [space.clustering_key for space in spaces], tuple(space.position for space in spaces)
         content = centroids.content(keys, [position.step for position in positions])
@@ -419,7 +427,7 @@ def _compare_snapshots(study: ResolvedPlan, graph: Graph, spaces: list[_TrainSpa
 # ---- comparisons ----
 
 
-def _add_similarity(state: _EncoderState, a: str, b: str, placement: Placement) -> None:
+def _add_similarity(state: EncoderState, a: str, b: str, placement: Placement) -> None:
     """Add the comparison of two clustered spaces by their label distances.
 
     a, b: the keys of the cells that cluster them. placement: where the result goes; its key is filled in here.
@@ -430,7 +438,7 @@ def _add_similarity(state: _EncoderState, a: str, b: str, placement: Placement) 
     state.graph.placements.append(replace(placement, key=key))
 
 
-def _add_comparison(a: _TrainSpace, b: _TrainSpace, what: str, other: str = "", *, points: bool = True) -> None:
+def _add_comparison(a: TrainSpace, b: TrainSpace, what: str, other: str = "", *, points: bool = True) -> None:
     """Compare two spaces of the same examples by label distances and point by point, as far as the plan requests each.
 
     The rows go to the position of a. what: the type of comparison ("original", "random", "seed" or "encoder"), which is
@@ -450,7 +458,7 @@ def _add_comparison(a: _TrainSpace, b: _TrainSpace, what: str, other: str = "", 
         state.graph.placements.append(replace(placement, key=key))
 
 
-def _compare_with_random(end: _TrainSpace) -> None:
+def _compare_with_random(end: TrainSpace) -> None:
     """Compare a space with the space that the same architecture gives with random weights, at the encoder's last layer.
 
     Points are compared only for the pretrained encoder. The reason: random weights depend on the version of torch, so a
@@ -465,5 +473,5 @@ def _compare_with_random(end: _TrainSpace) -> None:
         return
     random = _pretrained(study, state.graph, name)
     key = random.add_geometry(end.task, "train", info.layers, is_end=False) if end.clustering_key else ""
-    space = _TrainSpace(random, end.task, info.layers, key)
+    space = TrainSpace(random, end.task, info.layers, key)
     _add_comparison(end, space, "random", encoder_name(study, name), points=state.tuned_on == PRETRAINED)

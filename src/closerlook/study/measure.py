@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Rows = Literal["space", "label", "label pair", "probe size", "merge"]
-"""What one row of a measure is about: a whole space, a label, two labels, a size of probe, or a blocked merge."""
+Rows = Literal["space", "label", "label pair", "probe size", "merge", "setting"]
+"""What one row of a measure is about: a whole space, a label, two labels, a size of probe, a blocked merge, or a value
+of a setting."""
 
 Archive = Literal["all", "last layer", "ends of last layer", "ends of last layer, all splits", "none"]
 """Which rows an archive keeps: all; those of the last layer; of these, only those before and after fine-tuning, on

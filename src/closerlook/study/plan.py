@@ -21,6 +21,7 @@ from closerlook.study.kinds.comparison import Compare
 from closerlook.study.kinds.geometry import Geometry, Uncertainty
 from closerlook.study.kinds.nulls import Nulls
 from closerlook.study.kinds.panel import Panel
+from closerlook.study.kinds.sensitivity import Sensitivity, read_sensitivity
 from closerlook.study.kinds.split_halves import Halves
 from closerlook.study.kinds.tune import Tuning
 from closerlook.study.where import Seed, Seeds, Where, problems_of
@@ -99,6 +100,7 @@ class Plan(PlanPart):
     measured. layers: the layers measured before and after fine-tuning. snapshot_layers: the layers measured at the
     snapshots in between. control: whether classifier probes are also trained on control tasks, and description lengths
     are measured. cross: pairs of tasks, the first to fine-tune on and the second to measure; "all": every pair.
+    sensitivity: which other settings are tried; None: none are.
     where: other seeds or layers for some fine-tunings; of two entries for the same one, the later counts.
     threads: the number of torch threads for one cell (one unit of work of the study). It is set here and not derived
     from the number of workers, because the number of threads may change the last digits of the vectors.
@@ -127,6 +129,7 @@ class Plan(PlanPart):
     nulls: Nulls = Nulls()
     uncertainty: Uncertainty = Uncertainty()
     halves: Halves = Halves()
+    sensitivity: Annotated[Sensitivity | None, BeforeValidator(read_sensitivity)] = None
     cross: Literal["all"] | list[Cross] = Field([])
     compare: Compare = Compare()
     where: list[Where] = Field([])
@@ -159,6 +162,8 @@ class Plan(PlanPart):
             problems.append("where is about fine-tunings, but tuning is null")
         if self.geometry.attempts == "both" and "clusters" not in self.measures:
             problems.append("geometry.attempts: both counts clusters, but measures lacks clusters")
+        if self.sensitivity is not None and not {"clusters", "distances", "similarity"} & set(self.measures):
+            problems.append("sensitivity is about clusters, distances and similarity, but measures has none of them")
         if self.tuning is None and self.cross:
             problems.append("cross needs fine-tuning, but tuning is null")
         pairs = self.cross if self.cross != "all" else []

@@ -19,6 +19,8 @@ from closerlook.study.kinds import (
     panel,
     point_similarity,
     released_clusters,
+    sensitivity,
+    sensitivity_comparison,
     split_halves,
     tune,
 )
@@ -41,6 +43,8 @@ KINDS: tuple[Kind, ...] = (
     point_similarity.KIND,
     nulls.KIND,
     split_halves.KIND,
+    sensitivity.KIND,
+    sensitivity_comparison.KIND,
 )
 
 

@@ -16,7 +16,7 @@ from closerlook.study.cells import Cell, ResolvedPlan
 from closerlook.study.entries import PlanPart
 from closerlook.study.files import read_payload
 from closerlook.study.kinds.geometry import confidence_bounds
-from closerlook.study.kinds.geometry_payload import decode_replicates, decode_sizes
+from closerlook.study.kinds.geometry_payload import LabelTable, decode_replicates, decode_sizes
 from closerlook.study.kinds.kind import CellResult, Kind
 from closerlook.study.measure import Measure
 from closerlook.study.rows import Payload, Row, row
@@ -211,7 +211,7 @@ def compare_spaces(a: Payload, b: Payload, *, permutations: int, resamples: int)
     if len(shared) < FEWEST_LABELS:
         rows = [row("similarity", None, n=len(shared))]
     else:
-        similarity = spatial_similarity(_LabelTable(a), _LabelTable(b), permutations=permutations, resamples=resamples)
+        similarity = spatial_similarity(LabelTable(a), LabelTable(b), permutations=permutations, resamples=resamples)
         rows = _similarity_rows(similarity) + _size_adjusted_rows(a, b, min(permutations, MOST_PERMUTATIONS))
         rows += _similarity_over_examples(similarity.pearson, decode_replicates(a), decode_replicates(b))
     changes = {label: after[label] - before[label] for label in shared}
@@ -252,7 +252,7 @@ def _size_adjusted_rows(a: Payload, b: Payload, permutations: int) -> list[Row]:
     sizes = decode_sizes(a), decode_sizes(b)
     if not all(sizes):
         return []
-    adjusted = size_adjusted_similarity(_LabelTable(a), _LabelTable(b), *sizes, permutations=permutations)
+    adjusted = size_adjusted_similarity(LabelTable(a), LabelTable(b), *sizes, permutations=permutations)
     rows = [
         row("similarity_size_adjusted", adjusted.pearson, n=adjusted.n_labels),
         row("similarity_size_adjusted_p_value", adjusted.p_value, n=permutations),
@@ -288,21 +288,9 @@ def _change_tests(a: Payload, b: Payload, changes: dict[str | int, float]) -> li
     ]
 
 
-class _LabelTable:
-    """The label distances in a payload, as `spatial_similarity` reads them."""
-
-    def __init__(self, payload: Payload) -> None:
-        distances = payload["distances"]
-        self.labels: list[str | int] = list(payload["labels"])
-        self.values = np.array(
-            [[np.nan if value is None else value for value in line] for line in distances["values"]], dtype=float
-        )
-        self.separable = bool(distances["separable"])
-
-
 def _minimum_distances(payload: Payload) -> dict[str | int, float]:
     """The distance of each label to the nearest other label, for labels that have one."""
-    table = _LabelTable(payload)
+    table = LabelTable(payload)
     distances = table.values.copy()
     np.fill_diagonal(distances, np.nan)
     defined = np.isfinite(distances).any(axis=1)

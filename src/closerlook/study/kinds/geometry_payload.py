@@ -71,3 +71,15 @@ def distances_payload(distances: LabelDistances) -> Payload:
     """The label distances, with None for NaN."""
     values = [[plain(float(value)) for value in line] for line in distances.values]
     return {"values": values, "separable": distances.separable, "radius": distances.radius}
+
+
+class LabelTable:
+    """The label distances in a payload, as `spatial_similarity` reads them."""
+
+    def __init__(self, payload: Payload) -> None:
+        distances = payload["distances"]
+        self.labels: list[str | int] = list(payload["labels"])
+        self.values = np.array(
+            [[np.nan if value is None else value for value in line] for line in distances["values"]], dtype=float
+        )
+        self.separable = bool(distances["separable"])
