@@ -18,6 +18,7 @@ from closerlook.study.entries import Layers, PlanPart, as_list, as_value_error
 from closerlook.study.kinds import REQUESTS
 from closerlook.study.kinds.classifier import Classifier
 from closerlook.study.kinds.comparison import Compare
+from closerlook.study.kinds.explorer import Explorer
 from closerlook.study.kinds.geometry import Geometry, Uncertainty
 from closerlook.study.kinds.nulls import Nulls
 from closerlook.study.kinds.panel import Panel
@@ -124,6 +125,7 @@ class Plan(PlanPart):
     nulls: Nulls = Nulls()
     uncertainty: Uncertainty = Uncertainty()
     halves: Halves = Halves()
+    explorer: Explorer = Explorer()
     cross: Literal["all"] | list[Cross] = Field([])
     compare: Compare = Compare()
     device: str = Field("auto", pattern=f"^({DEVICE})$")

@@ -11,6 +11,7 @@ from closerlook.study.kinds import (
     checkpoint,
     classifier,
     comparison,
+    explorer,
     extract,
     geometry,
     nulls,
@@ -35,6 +36,7 @@ KINDS: tuple[Kind, ...] = (
     point_similarity.KIND,
     nulls.KIND,
     split_halves.KIND,
+    explorer.KIND,
 )
 
 
