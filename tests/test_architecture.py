@@ -19,7 +19,7 @@ LEVELS = [
     {"errors", "escaping", "texts", "version"},
     {"tasks", "encoders", "geometry"},
     {"representations", "probes"},
-    {"tuning"},
+    {"tuning", "scatter"},
     {"study"},
     {"report"},
     {"differences", "ranking"},
@@ -63,7 +63,12 @@ TORCH_FREE += [
 TORCH_FREE += [
     ROOT / "tuning" / f"{name}.py" for name in ("existing", "heads", "trainable", "alarms", "budget", "growing")
 ]
-TORCH_FREE += [*ROOT.glob("differences/*.py"), *ROOT.glob("explorer/*.py"), ROOT / "ranking.py"]
+TORCH_FREE += [
+    *ROOT.glob("differences/*.py"),
+    *ROOT.glob("explorer/*.py"),
+    *ROOT.glob("scatter/*.py"),
+    ROOT / "ranking.py",
+]
 TORCH_FREE += [*ROOT.glob("study/**/*.py"), *ROOT.glob("report/**/*.py")]
 FILES = sorted(ROOT.rglob("*.py"))
 

@@ -12,7 +12,7 @@ import pytest
 
 from closerlook import Space, Task, explore
 from closerlook.explorer.page import write_page
-from closerlook.explorer.series import task_context
+from closerlook.scatter.series import task_context
 from tests.explorer.made import training
 from tests.report.studies import browser
 from tests.report.test_browser import Visit, until, visit
@@ -38,7 +38,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     explorer = explore(*training(), test=training(30, split="test"), threads=1)
     examples = [((f"word{at}", "is", "an", "example"), [((0,), "X")]) for at in [*range(60), *range(30)]]
     task = Task.build("texts", "token", {"train": examples})
-    explorer = replace(explorer, context=task_context(task, task.splits))
+    explorer = replace(explorer, scatter=replace(explorer.scatter, context=task_context(task, task.splits)))
     return explorer.write(tmp_path_factory.mktemp("page") / "explorer.html")
 
 

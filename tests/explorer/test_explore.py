@@ -9,9 +9,9 @@ import pytest
 import closerlook
 from closerlook import Space, Task, explore
 from closerlook.errors import InputError
-from closerlook.explorer.series import task_context
 from closerlook.explorer.sources import UNRELATED
 from closerlook.geometry import cluster, nearest_hulls, separate
+from closerlook.scatter.series import task_context
 from closerlook.texts import RunningText
 from tests.cli.console import run
 from tests.explorer.made import LABELS, training

@@ -11,7 +11,8 @@ import pytest
 
 from closerlook import Space, explore
 from closerlook.explorer.explorer import Explorer
-from closerlook.explorer.page import _units, explorer_data, make_page
+from closerlook.explorer.page import make_page
+from closerlook.scatter.data import _units, scatter_data
 from tests.explorer.made import training
 
 HOSTILE = ["</script><script>alert(1)</script>", "=1+1", "rain\u202e", "a\0b", "\ud800", "😀 <b>"]
@@ -32,14 +33,14 @@ def explorer() -> Explorer:
 
 
 def test_positions_are_kept_to_a_part_in_65535(explorer: Explorer) -> None:
-    data = explorer_data(explorer)
+    data = scatter_data(explorer.scatter)
     for snapshot, xy in enumerate(explorer.layers[0].pca.xy):
         error = np.abs(positions(data["layers"][0]["pca"], snapshot) - xy)
         assert (error <= 0.51 / 65535 * np.array(data["layers"][0]["pca"]["span"])).all()
 
 
 def test_the_data_are_those_of_the_table(explorer: Explorer) -> None:
-    data, table = explorer_data(explorer), explorer.to_frame()
+    data, table = scatter_data(explorer.scatter), explorer.to_frame()
     layer = data["layers"][0]
     for at, snapshot in enumerate(data["snapshots"]):
         own = table[table.snapshot == snapshot]
@@ -58,7 +59,7 @@ def test_every_word_is_on_the_page_once() -> None:
 
 def test_two_thousand_points_at_nine_snapshots_take_less_than_a_megabyte_and_a_half() -> None:
     explorer = explore(*training(2000, 9), threads=1, pairs=[("ADJ", "NOUN")])
-    assert len(json.dumps(explorer_data(explorer))) < 1_500_000
+    assert len(json.dumps(scatter_data(explorer.scatter))) < 1_500_000
 
 
 def test_hostile_words_and_labels_stay_text() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from closerlook.explorer.points import choose_points
+from closerlook.scatter.points import choose_points
 
 
 @given(

@@ -7,8 +7,8 @@ import pytest
 from sklearn.decomposition import PCA
 
 from closerlook.errors import InputError
-from closerlook.explorer.views import closest_pairs, find_gap, joint_pca, joint_umap, main_directions, margin_plane
 from closerlook.geometry import separate
+from closerlook.scatter.views import closest_pairs, find_gap, joint_pca, joint_umap, main_directions, margin_plane
 
 
 def clouds(seed: int = 0, distance: float = 9.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

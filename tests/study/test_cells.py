@@ -72,7 +72,8 @@ def test_other_content_of_a_task_gives_other_keys_everywhere(tasks: Path, store:
         ({"classifier": {"sizes": [[8]], "seeds": 2, "max_rounds": 3}}, {"classifier"}),
         (
             {"pool": "first"},
-            {kind.name for kind in KINDS} - {"checkpoint", "released_clusters", "sensitivity", "sensitivity_comparison"},
+            {kind.name for kind in KINDS}
+            - {"checkpoint", "released_clusters", "sensitivity", "sensitivity_comparison"},
         ),
         ({"compare": {"train_test": False}}, set()),
         ({"panel": {"neighbours": 3}}, {"point_similarity"}),

@@ -12,14 +12,16 @@ from numpy.typing import NDArray
 
 from closerlook.differences.spaces import Trust
 from closerlook.errors import InputError
-from closerlook.explorer.layers import Layer, Progress, prepare_layers
-from closerlook.explorer.points import MOST_POINTS
-from closerlook.explorer.series import Context
 from closerlook.explorer.sources import Choice, Input, read_series
 from closerlook.geometry.frame import Integers
 from closerlook.representations.space import Space
 from closerlook.representations.store import Store
 from closerlook.representations.tables import Names
+from closerlook.scatter.layers import Layer, Progress, ViewSettings
+from closerlook.scatter.points import MOST_POINTS
+from closerlook.scatter.scatter import Scatter, make_scatter
+from closerlook.scatter.series import Context
+from closerlook.scatter.views import MOST_PAIRS
 from closerlook.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -33,25 +35,60 @@ MAX_EXAMPLES = 3000
 class Explorer:
     """Points of a space over a training, ready to be shown: in a notebook as they are, or as a page with `write`.
 
-    rows: (m,) the shown points, as rows of train followed by test. labels: (m,) the label of each. is_test: (m,).
-    words, context: of the shown points, None if unknown. snapshots: their names. layers: one entry for each layer.
-    names: all labels, sorted. notes: what a reader must know. settings: how it was made.
+    scatter: the shown points. notes: what a reader must know. settings: how it was made.
     """
 
-    title: str
-    snapshots: tuple[str, ...]
-    names: tuple[str, ...]
-    rows: Integers
-    labels: NDArray[Any]
-    is_test: NDArray[np.bool_]
-    words: tuple[str, ...] | None
-    context: Context | None
-    layers: tuple[Layer, ...]
+    scatter: Scatter
     notes: tuple[str, ...]
     settings: dict[str, Any]
 
+    @property
+    def title(self) -> str:
+        """What is shown."""
+        return self.scatter.title
+
+    @property
+    def snapshots(self) -> tuple[str, ...]:
+        """The names of the snapshots, in order."""
+        return self.scatter.snapshots
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All labels, sorted."""
+        return self.scatter.names
+
+    @property
+    def rows(self) -> Integers:
+        """(m,) the shown points, as rows of the measured train points followed by the measured test points."""
+        return self.scatter.rows
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """(m,) the label of each shown point."""
+        return self.scatter.labels
+
+    @property
+    def is_test(self) -> NDArray[np.bool_]:
+        """(m,) whether each shown point is a test point."""
+        return self.scatter.is_test
+
+    @property
+    def context(self) -> Context | None:
+        """The texts around the shown points; None if unknown."""
+        return self.scatter.context
+
+    @property
+    def words(self) -> tuple[str, ...] | None:
+        """The word of each shown point; None if unknown."""
+        return self.scatter.words
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The positions and clusters at each layer."""
+        return self.scatter.layers
+
     def __repr__(self) -> str:
-        shown = f"{len(self.rows):,} of {self.settings['points']:,} points"
+        shown = f"{len(self.rows):,} of {self.scatter.n_points:,} points"
         return f"Explorer({self.title}: {shown}, {len(self.names)} labels, {len(self.snapshots)} snapshots)"
 
     def _repr_html_(self) -> str:
@@ -125,28 +162,21 @@ def explore(
         Trust(allow_pickle, trust_remote_code),
     )
     series = read_series(inputs, task, [test] if isinstance(test, Space) else test, own)
-    rows, shown = prepare_layers(series, points, pairs, umap=umap, seed=seed, threads=threads, progress=progress)
-    words, provenance = series.words, series.first.provenance
+    scatter = make_scatter(
+        series,
+        ViewSettings(points, MOST_PAIRS if pairs is None else pairs, umap, seed),
+        threads=threads,
+        progress=progress,
+    )
+    provenance = series.first.provenance
     settings = {
-        "points": len(series.names),
-        "train points": series.n_train,
-        "shown points": len(rows),
+        "points": scatter.n_points,
+        "train points": scatter.n_train,
+        "shown points": len(scatter.rows),
         "max_examples": max_examples,
         "layers": [layer for layer in series.layers if layer is not None],
         "pool": None if provenance is None else provenance.pool,
         "umap": umap,
         "seed": seed,
     }
-    return Explorer(
-        series.title,
-        series.snapshots,
-        tuple(str(name) for name in np.unique(series.names)),
-        rows,
-        series.names[rows],
-        rows >= series.n_train,
-        None if words is None else tuple(words[row] for row in rows.tolist()),
-        None if series.context is None else series.context.take(rows),
-        shown,
-        series.notes,
-        settings,
-    )
+    return Explorer(scatter, series.notes, settings)

@@ -11,7 +11,6 @@ from pathlib import Path
 from closerlook.differences.spaces import Pair, Trust, are_related, find_encoder
 from closerlook.encoders.source import Source
 from closerlook.errors import InputError
-from closerlook.explorer.series import Series, from_spaces, limit_rows, task_context
 from closerlook.representations.extract import choose_layers, choose_splits, extract, load_tasks
 from closerlook.representations.files import USUAL
 from closerlook.representations.points import Points, load_points
@@ -20,6 +19,7 @@ from closerlook.representations.space import Space
 from closerlook.representations.spaces import Spaces
 from closerlook.representations.store import Store, open_store
 from closerlook.representations.tables import Names
+from closerlook.scatter.series import Series, from_spaces, limit_rows, snapshot_name, task_context
 from closerlook.tasks import load_task
 from closerlook.tasks.task import Split, Task, choose_test_split, sample_split
 from closerlook.tuning.tuned import FILE, TuningResult, snapshot_spaces
@@ -142,7 +142,7 @@ def _from_run(given: TuningResult | str | os.PathLike[str], task: str | Path | T
     names = [split.name for split in choose_splits(chosen, run.settings.splits)]
     splits = ["train", *_test_name(chosen, names)]
     by_snapshot = {
-        "pretrained" if snapshot.step == 0 else f"step {snapshot.step:,}": snapshot_spaces(
+        snapshot_name(snapshot.step): snapshot_spaces(
             run, snapshot, chosen, splits=splits, layers=layers, data=choice.data, store=choice.store
         )
         for snapshot in run.snapshots

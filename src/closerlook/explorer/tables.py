@@ -15,16 +15,17 @@ if TYPE_CHECKING:
 def points_table(explorer: Explorer) -> pd.DataFrame:
     """The columns: layer, snapshot, row, split, word, text, label, cluster, cluster_label, right, moved, x, y.
 
-    row: of train, or of test. cluster: of a train point its own, of a test point the nearest one. right: whether the
-    cluster has the point's label. moved: in RMS radii, since the first snapshot. x, y: position in the PCA view.
+    row: in the whole train or test split. cluster: of a train point its own, of a test point the nearest one.
+    right: whether the cluster has the point's label. moved: in RMS radii, since the first snapshot. x, y: position in
+    the PCA view.
     """
     import pandas as pd
 
-    n_train = int(explorer.settings["train points"])
-    context = explorer.context
+    scatter = explorer.scatter
+    context = scatter.context
     fixed = {
-        "row": np.where(explorer.is_test, explorer.rows - n_train, explorer.rows),
-        "split": np.where(explorer.is_test, "test", "train"),
+        "row": scatter.row_numbers,
+        "split": np.where(scatter.is_test, "test", "train"),
         "word": explorer.words if explorer.words is not None else "",
         "text": "" if context is None else [context.texts[at] for at in context.text],
         "label": explorer.labels,

@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from closerlook.geometry.frame import Floats, Integers
 
+MOST_BLOCKED_MERGES = 40
+"""Blocked merges that are described for each space, at most: those whose smaller cluster has the most points."""
+
 
 @dataclass(frozen=True)
 class BlockedMerge:
@@ -76,3 +79,16 @@ class Refusals:
         return BlockedMerge(
             first, second, int(self.blocking[at]), rows[own], weights[own], rows[~own], weights[~own], len(rows) > 0
         )
+
+
+def largest_pairs(codes: Integers, sizes: Integers, n: int) -> list[tuple[int, int]]:
+    """The n largest pairs of clusters of one label, sorted by the size of the smaller cluster, then of the larger one.
+
+    Ties stay in the order of labels and cluster numbers. codes: the label of each cluster. sizes: its number of points.
+    """
+    members = [np.flatnonzero(codes == code) for code in np.unique(codes)]
+    both = [clusters[np.triu_indices(len(clusters), 1)[side]] for side in (0, 1) for clusters in members]
+    first, second = np.concatenate(both[: len(members)]), np.concatenate(both[len(members) :])
+    smaller, larger = np.minimum(sizes[first], sizes[second]), np.maximum(sizes[first], sizes[second])
+    largest = np.lexsort((-larger, -smaller))[:n]
+    return list(zip(first[largest].tolist(), second[largest].tolist(), strict=True))

@@ -8,6 +8,7 @@ from importlib import resources
 from itertools import groupby
 from typing import Any, TypedDict
 
+from closerlook.geometry.blocked import MOST_BLOCKED_MERGES
 from closerlook.report import study_facts
 from closerlook.report.before_after import without_state
 from closerlook.report.blocked_merges import blocked_spaces
@@ -24,7 +25,6 @@ from closerlook.report.outline import FINDINGS, Section, figure_entries, section
 from closerlook.report.tables import Column, Remark, Table, Term, Value, show_null, show_plain, show_spread
 from closerlook.report.verdict_tables import RULES_USED
 from closerlook.study.findings import Finding
-from closerlook.study.kinds.geometry import MOST_BLOCKED_MERGES
 from closerlook.study.readings import Measurement, Results
 from closerlook.version import __version__
 

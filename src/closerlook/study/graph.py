@@ -30,6 +30,7 @@ from closerlook.study.cells import (
     task_name,
 )
 from closerlook.study.entries import Layers
+from closerlook.study.explored import add_explorer
 from closerlook.study.kinds import (
     KINDS,
     centroids,
@@ -297,6 +298,8 @@ def _add_pretrained(study: ResolvedPlan, graph: Graph, encoder: str) -> dict[str
         if clustered:
             spaces[task] = TrainSpace(state, task, last, clustered[last])
             _compare_with_random(spaces[task])
+        if study.plan.tuning is None:
+            add_explorer([state], task, {layer: [key] for layer, key in clustered.items()})
     for pooled in pooled_studies(study, encoder):
         for task in pooled.tasks:
             add_settings(_pretrained(pooled, graph, encoder), task, layers)
@@ -381,7 +384,11 @@ def _add_snapshots(
                 by_layer.setdefault(layer, []).append(TrainSpace(state, task, layer, cell))
         for spaces in by_layer.values():
             _compare_snapshots(study, graph, spaces)
-        if run.tuned_on in (task, UNKNOWN) and by_layer:
+        own = run.tuned_on in (task, UNKNOWN)
+        if own and (run.encoder in study.runs or run.seed == _seeds(study, run.encoder, run.tuned_on)[0]):
+            ends = {layer: [spaces[at].clustering_key for at in (0, -1)] for layer, spaces in by_layer.items()}
+            add_explorer(snapshots, task, ends)
+        if own and by_layer:
             _add_final(study, graph, replace(run, task=task), by_layer[last_layer(by_layer)][-1])
 
 

@@ -18,6 +18,7 @@ from closerlook.study.entries import Layers, PlanPart, as_list, as_value_error
 from closerlook.study.kinds import REQUESTS
 from closerlook.study.kinds.classifier import Classifier
 from closerlook.study.kinds.comparison import Compare
+from closerlook.study.kinds.explorer import Explorer
 from closerlook.study.kinds.geometry import Geometry, Uncertainty
 from closerlook.study.kinds.nulls import Nulls
 from closerlook.study.kinds.panel import Panel
@@ -130,6 +131,7 @@ class Plan(PlanPart):
     uncertainty: Uncertainty = Uncertainty()
     halves: Halves = Halves()
     sensitivity: Annotated[Sensitivity | None, BeforeValidator(read_sensitivity)] = None
+    explorer: Explorer = Explorer()
     cross: Literal["all"] | list[Cross] = Field([])
     compare: Compare = Compare()
     where: list[Where] = Field([])

@@ -18,6 +18,7 @@ from closerlook.representations.atomic import atomic_write, set_aside
 from closerlook.representations.checked_json import read_checked, write_checked
 from closerlook.study import renamed
 from closerlook.study.cells import Placement, ResolvedPlan, ResolvedRun
+from closerlook.study.explored import gather_explorers, write_explorers
 from closerlook.study.files import require_result
 from closerlook.study.graph import Graph
 from closerlook.study.parquet import read_parquet, write_parquet
@@ -74,7 +75,7 @@ PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "scikit-lea
 
 
 def write_results(study: ResolvedPlan, out: Path, state: StudyState, seconds: float) -> Path:
-    """Write the table as Parquet and CSV, and the manifest; return the path of the table."""
+    """Write the table as Parquet and CSV, the manifest, and the points of explorers; return the path of the table."""
     import pyarrow as pa
 
     table, cells = make_table(study, out, state.graph, state.done)
@@ -86,6 +87,7 @@ def write_results(study: ResolvedPlan, out: Path, state: StudyState, seconds: fl
     manifest = make_manifest(study, state, cells, seconds)
     tables = {name: file_digest(out / name) for name in (TABLE, CSV)}
     write_checked(out / MANIFEST, manifest | {"tables": tables}, indent=1)
+    write_explorers(out, gather_explorers(out, state.graph, state.done))
     return out / TABLE
 
 

@@ -13,6 +13,7 @@ from closerlook.study.kinds import (
     comparison,
     control,
     description_length,
+    explorer,
     extract,
     geometry,
     nulls,
@@ -45,6 +46,7 @@ KINDS: tuple[Kind, ...] = (
     split_halves.KIND,
     sensitivity.KIND,
     sensitivity_comparison.KIND,
+    explorer.KIND,
 )
 
 

@@ -20,6 +20,7 @@ from closerlook.geometry import (
     cluster_distances,
     label_distances,
 )
+from closerlook.geometry.blocked import MOST_BLOCKED_MERGES, largest_pairs
 from closerlook.geometry.distances import Statistic
 from closerlook.geometry.overlap import largest_cluster_shares
 from closerlook.geometry.resampling import ResampledDistances, bias, few_points, interval, resample_distances
@@ -42,12 +43,6 @@ if TYPE_CHECKING:
     from closerlook.study.plan import Plan
 
 Floats = NDArray[np.float64]
-
-MOST_BLOCKED_MERGES = 40
-"""Maximum number of blocked merges (pairs of clusters of one label that could not be merged) stored for each space.
-
-Pairs are ranked by the size of their smaller cluster.
-"""
 
 SHOWN_POINTS = 3
 """Maximum number of points listed in a blocked merge: this many of the two clusters together, and this many of the
@@ -363,19 +358,6 @@ def _blocked_merges(clustering: Clustering, space: Space, context: Sequence[str]
     """
     pairs = largest_pairs(clustering.cluster_codes, clustering.sizes, MOST_BLOCKED_MERGES)
     return [_merge_columns(clustering.blocked_merge(*pair), clustering, space, context) for pair in pairs]
-
-
-def largest_pairs(codes: NDArray[np.int64], sizes: NDArray[np.int64], n: int) -> list[tuple[int, int]]:
-    """The n largest pairs of clusters of one label, sorted by the size of the smaller cluster, then of the larger one.
-
-    Ties stay in the order of labels and cluster numbers. codes: the label of each cluster. sizes: its number of points.
-    """
-    members = [np.flatnonzero(codes == code) for code in np.unique(codes)]
-    both = [clusters[np.triu_indices(len(clusters), 1)[side]] for side in (0, 1) for clusters in members]
-    first, second = np.concatenate(both[: len(members)]), np.concatenate(both[len(members) :])
-    smaller, larger = np.minimum(sizes[first], sizes[second]), np.maximum(sizes[first], sizes[second])
-    largest = np.lexsort((-larger, -smaller))[:n]
-    return list(zip(first[largest].tolist(), second[largest].tolist(), strict=True))
 
 
 def _merge_columns(

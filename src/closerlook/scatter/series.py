@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closerlook.errors import InputError
-from closerlook.explorer.points import choose_points
 from closerlook.geometry.frame import Floats, Integers
 from closerlook.representations.points import Points
 from closerlook.representations.space import Space
+from closerlook.scatter.points import choose_points
 from closerlook.tasks.task import Split, Task
 from closerlook.texts import TextPair, as_running, joined
 
@@ -41,7 +41,8 @@ class Series:
 
     snapshots: their names, in order. layers: numbers, None if unknown. points: [layer][snapshot], the train points; the
     test points are `Points.test`. context: of all train examples, then all test examples; None if no texts are known.
-    notes: what a reader must know about these points.
+    notes: what a reader must know about these points. sampled: (n,) if the examples are a sample, the row of each in
+    its whole split.
     """
 
     title: str
@@ -50,6 +51,7 @@ class Series:
     points: tuple[tuple[Points, ...], ...]
     context: Context | None = None
     notes: tuple[str, ...] = ()
+    sampled: Integers | None = None
 
     def __post_init__(self) -> None:
         for snapshots in self.points:
@@ -70,6 +72,13 @@ class Series:
     def names(self) -> NDArray[Any]:
         """(n,) the label of each example: train, then test."""
         return both(self.first.y, None if self.first.test is None else self.first.test.y)
+
+    @property
+    def row_numbers(self) -> Integers:
+        """(n,) the row of each example in its split: train, then test."""
+        if self.sampled is not None:
+            return self.sampled
+        return np.concatenate([np.arange(self.n_train), np.arange(len(self.names) - self.n_train)])
 
     @property
     def words(self) -> tuple[str, ...] | None:
@@ -122,21 +131,33 @@ def from_spaces(train: Space, test: Space | None = None) -> Points:
 def limit_rows(series: Series, most: int, seed: int) -> Series:
     """The series with at most `most` train examples and as many test examples, sampled by label."""
     test = series.first.test
-    kept = sample_rows(series.first, most, [seed, 0])
-    kept_test = None if test is None else sample_rows(test, most, [seed, 1])
+    kept = sample_rows(series.first.y, most, [seed, 0])
+    kept_test = None if test is None else sample_rows(test.y, most, [seed, 1])
     rows = both(kept, None if kept_test is None else kept_test + series.n_train)
     if len(rows) == len(series.names):
         return series
     points = tuple(tuple(_take(one, kept, kept_test) for one in snapshots) for snapshots in series.points)
     context = None if series.context is None else series.context.take(rows)
-    note = f"The space has {len(series.names):,} points; {len(rows):,} of them, sampled by label, are measured."
-    return replace(series, points=points, context=context, notes=(*series.notes, note))
+    notes = (*series.notes, sample_note(len(series.names), len(rows)))
+    return replace(series, points=points, context=context, notes=notes, sampled=series.row_numbers[rows])
 
 
-def sample_rows(points: Points, most: int, seed: Sequence[int]) -> Integers:
-    """At most `most` rows, in order: a random sample in which every label keeps its share."""
-    _, codes = np.unique(points.y, return_inverse=True)
-    return choose_points(codes, np.zeros(len(codes), np.int64), most, np.random.default_rng(seed))
+def sample_note(n: int, kept: int) -> str:
+    """What a reader is told about a space of n points of which `kept` are measured."""
+    return f"The space has {n:,} points; {kept:,} of them, sampled by label, are measured."
+
+
+def sample_rows(labels: NDArray[Any], most: int, seed: Sequence[int], first: Sequence[int] = ()) -> Integers:
+    """At most `most` rows, in order: a random sample in which every label keeps its share. first: rows to keep."""
+    _, codes = np.unique(labels, return_inverse=True)
+    rank = np.ones(len(codes), np.int64)
+    rank[list(first)] = 0
+    return choose_points(codes, rank, most, np.random.default_rng(seed))
+
+
+def snapshot_name(step: int) -> str:
+    """The name of a snapshot of a training."""
+    return "pretrained" if step == 0 else f"step {step:,}"
 
 
 def _take(points: Points, train: Integers, test: Integers | None) -> Points:

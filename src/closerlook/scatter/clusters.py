@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from closerlook.explorer.series import both
 from closerlook.geometry import Clustering, cluster, nearest_hulls
+from closerlook.geometry.blocked import MOST_BLOCKED_MERGES, largest_pairs
 from closerlook.geometry.frame import Integers
 from closerlook.representations.points import Points
-from closerlook.study.kinds.geometry import MOST_BLOCKED_MERGES, largest_pairs
+from closerlook.scatter.series import both
 
 Flags = NDArray[np.bool_]
 
@@ -42,9 +42,9 @@ class Measured:
         return self.wrong | self.blocks | self.conflicts
 
 
-def measure(points: Points, threads: int | None = None) -> Measured:
-    """The clusters of the train points, and the nearest cluster of every point."""
-    clustering = cluster(points.X, points.y, threads=threads)
+def measure(points: Points, tau: float, threads: int | None = None) -> Measured:
+    """The clusters of the train points, and the nearest cluster of every point. tau: see `geometry.cluster`."""
+    clustering = cluster(points.X, points.y, tau=tau, threads=threads)
     test = points.test
     near = None
     if test is not None:

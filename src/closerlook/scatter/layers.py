@@ -1,4 +1,4 @@
-"""`Layer`: what the explorer shows of one layer; `prepare_layers` measures all layers and chooses the shown points."""
+"""`Layer`: what is shown of one layer of a series; `prepare_layers` measures all layers and chooses points."""
 
 from __future__ import annotations
 
@@ -8,12 +8,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from closerlook.errors import InputError
-from closerlook.explorer.clusters import Measured, measure
-from closerlook.explorer.points import choose_points
-from closerlook.explorer.series import Series, vectors
-from closerlook.explorer.views import Gap, Plane, closest_pairs, find_gap, joint_pca, joint_umap, margin_plane
 from closerlook.geometry.frame import Floats, Integers
+from closerlook.geometry.hulls import TAU
 from closerlook.representations.points import Points
+from closerlook.scatter.clusters import Measured, measure
+from closerlook.scatter.points import MOST_POINTS, point_order
+from closerlook.scatter.series import Series, vectors
+from closerlook.scatter.views import (
+    MOST_PAIRS,
+    Gap,
+    Plane,
+    closest_pairs,
+    find_gap,
+    joint_pca,
+    joint_umap,
+    margin_plane,
+)
 
 Progress = Callable[[int, int], None]
 
@@ -44,37 +54,38 @@ class Layer:
     umap: Plane | None
 
 
+@dataclass(frozen=True)
+class ViewSettings:
+    """What is shown of a series.
+
+    points: at most this many. pairs: the pairs of labels with a margin view, or how many pairs with close means.
+    umap: whether there is a UMAP view. seed: of samples and of UMAP. tau: see `geometry.cluster`.
+    """
+
+    points: int = MOST_POINTS
+    pairs: Sequence[tuple[str, str]] | int = MOST_PAIRS
+    umap: bool = False
+    seed: int = 0
+    tau: float = TAU
+
+
 def prepare_layers(
-    series: Series,
-    most: int,
-    pairs: Sequence[tuple[str, str]] | None,
-    *,
-    umap: bool,
-    seed: int,
-    threads: int | None,
-    progress: Progress | None,
-) -> tuple[Integers, tuple[Layer, ...]]:
-    """The rows of at most `most` points to show, and the layers with their positions."""
+    series: Series, settings: ViewSettings, first: Sequence[int], threads: int | None, progress: Progress | None
+) -> tuple[Integers, Integers, tuple[Layer, ...]]:
+    """The rows of the points to show, the rank of each in the order of choice, and the layers with their positions.
+
+    first: rows that are shown in any case. Then come the points that prove a margin, then those of interest.
+    """
     names, codes = np.unique(series.names, return_inverse=True)
-    wanted = _choose_pairs(series, names.tolist(), codes, pairs)
-    total = len(series.layers) * len(series.snapshots)
-    measured: list[tuple[Measured, ...]] = []
-    gaps: list[list[tuple[Gap, ...]]] = []
-    for at, snapshots in enumerate(series.points):
-        spaces: list[Measured] = []
-        for points in snapshots:
-            if progress:
-                progress(at * len(snapshots) + len(spaces), total)
-            spaces.append(measure(points, threads))
-        measured.append(tuple(spaces))
-        train = codes[: series.n_train]
-        sides = [[np.flatnonzero(train == code) for code in pair] for pair in wanted]
-        gaps.append([tuple(find_gap(points.X, *rows) for points in snapshots) for rows in sides])
-    rank = np.full(len(codes), 2)
-    rank[np.any([space.of_interest for spaces in measured for space in spaces], axis=0)] = 1
+    wanted = _choose_pairs(series, names.tolist(), codes, settings.pairs)
+    measured, gaps = _measure_layers(series, codes, wanted, tau=settings.tau, threads=threads, progress=progress)
+    rank = np.full(len(codes), 3)
+    rank[np.any([space.of_interest for spaces in measured for space in spaces], axis=0)] = 2
     for gap in (gap for layer in gaps for pair in layer for gap in pair):
-        rank[gap.rows] = 0
-    rows = choose_points(codes, rank, most, np.random.default_rng(seed))
+        rank[gap.rows] = 1
+    rank[list(first)] = 0
+    order = point_order(codes, rank, np.random.default_rng(settings.seed))[: settings.points]
+    rows = np.sort(order)
     layers = []
     for at, number in enumerate(series.layers):
         margins = [
@@ -91,21 +102,47 @@ def prepare_layers(
                 _moved(shown, measured[at][0].radius),
                 joint_pca([points.X for points in series.points[at]], shown),
                 tuple(margins),
-                joint_umap(shown, seed) if umap else None,
+                joint_umap(shown, settings.seed) if settings.umap else None,
             )
         )
+    return rows, order.argsort(), tuple(layers)
+
+
+def _measure_layers(
+    series: Series,
+    codes: Integers,
+    pairs: Sequence[tuple[int, int]],
+    *,
+    tau: float,
+    threads: int | None,
+    progress: Progress | None,
+) -> tuple[list[tuple[Measured, ...]], list[list[tuple[Gap, ...]]]]:
+    """For each layer: the clusters at each snapshot, and the margins of each pair of labels at each snapshot."""
+    total = len(series.layers) * len(series.snapshots)
+    train = codes[: series.n_train]
+    sides = [[np.flatnonzero(train == code) for code in pair] for pair in pairs]
+    measured: list[tuple[Measured, ...]] = []
+    gaps: list[list[tuple[Gap, ...]]] = []
+    for at, snapshots in enumerate(series.points):
+        spaces: list[Measured] = []
+        for points in snapshots:
+            if progress:
+                progress(at * len(snapshots) + len(spaces), total)
+            spaces.append(measure(points, tau, threads))
+        measured.append(tuple(spaces))
+        gaps.append([tuple(find_gap(points.X, *rows) for points in snapshots) for rows in sides])
     if progress:
         progress(total, total)
-    return rows, tuple(layers)
+    return measured, gaps
 
 
 def _choose_pairs(
-    series: Series, names: Sequence[str], codes: Integers, pairs: Sequence[tuple[str, str]] | None
+    series: Series, names: Sequence[str], codes: Integers, pairs: Sequence[tuple[str, str]] | int
 ) -> list[tuple[int, int]]:
     """The pairs of labels with a margin view, as numbers; both labels have train points."""
     train = codes[: series.n_train]
-    if pairs is None:
-        return closest_pairs(series.points[-1][-1].X, train)
+    if isinstance(pairs, int):
+        return closest_pairs(series.points[-1][-1].X, train, pairs)
     present = {names[code] for code in np.unique(train)}
     for pair in pairs:
         if len(pair) != 2 or pair[0] == pair[1] or not set(pair) <= present:
