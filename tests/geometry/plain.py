@@ -5,6 +5,7 @@ Nothing here is fast, and nothing is shared with the engine: float64, numpy and 
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
@@ -81,13 +82,47 @@ def plain_released(X: ArrayLike, y: ArrayLike, *, limited: bool, tau: float = 1e
     """
     points, labels = in_radii(X), np.asarray(y).tolist()
     n, places = len(labels), places_by_label(X, labels)
-    merged, blocked = n - len(places), 0
+    identical = n - len(places)
     whole = [tuple(row for row in range(n) if labels[row] == label) for label in set(labels)]
     if not any(hulls_meet(points[list(a)], points[list(b)], tau) for a, b in combinations(whole, 2)):
         return PlainAttempts(numbered(whole, n), 0, 0)
-    clusters, none = list(places), np.zeros(0, np.int64)
+    limit = n - identical if limited else None
+    clusters, merged, blocked = merge_with_tests(points, labels, places, limit, tau)
+    frozen = [place for place in places if meets_another_label(points, labels, place, places, tau)]
+    clusters = [other for other in clusters if other not in frozen] + [(row,) for place in frozen for row in place]
+    return PlainAttempts(numbered(clusters, n), identical + merged, blocked)
+
+
+def plain_two_phases(X: ArrayLike, y: ArrayLike, tau: float = 1e-6) -> PlainAttempts:
+    """The same loop in the two phases of the released code, with its limit, for a space that is not separable.
+
+    The first phase merges without any test until one cluster is left for each label. The second begins at the last
+    state in which no clusters overlap, and makes as many attempts as there are clusters then. No rows may be identical.
+    """
+    points, labels = in_radii(X), np.asarray(y).tolist()
+    none = np.zeros(0, np.int64)
+    states: list[list[Members]] = [[(row,) for row in range(len(labels))]]
+    while candidates := distances_of_means(points, labels, none, combinations(states[-1], 2)):
+        first, second = pair = closest(candidates)
+        states.append([other for other in states[-1] if other not in pair] + [tuple(sorted(first + second))])
+
+    def overlap(state: list[Members]) -> bool:
+        return any(meets_another_label(points, labels, members, state, tau) for members in state)
+
+    last = (
+        bisect(states, x=False, key=overlap) - 1
+    )  # states only grow, so clusters that overlap do so in all later ones
+    clusters, merged, blocked = merge_with_tests(points, labels, states[last], len(states[last]), tau)
+    return PlainAttempts(numbered(clusters, len(labels)), last + merged, blocked)
+
+
+def merge_with_tests(
+    points: Points, labels: list[Any], clusters: list[Members], limit: int | None, tau: float
+) -> tuple[list[Members], int, int]:
+    """Clusters after at most `limit` attempts (None: any number), and how many attempts merged and were blocked."""
+    merged, blocked, none = 0, 0, np.zeros(0, np.int64)
     candidates = distances_of_means(points, labels, none, combinations(clusters, 2))
-    while candidates and (merged + blocked < n or not limited):
+    while candidates and (limit is None or merged + blocked < limit):
         first, second = pair = closest(candidates)
         del candidates[pair]
         union = tuple(sorted(first + second))
@@ -98,10 +133,8 @@ def plain_released(X: ArrayLike, y: ArrayLike, *, limited: bool, tau: float = 1e
         clusters = [other for other in clusters if other not in pair]
         candidates = {(a, b): gap for (a, b), gap in candidates.items() if a not in pair and b not in pair}
         candidates |= distances_of_means(points, labels, none, ((union, other) for other in clusters))
-        clusters.append(union)
-    frozen = [place for place in places if meets_another_label(points, labels, place, places, tau)]
-    clusters = [other for other in clusters if other not in frozen] + [(row,) for place in frozen for row in place]
-    return PlainAttempts(numbered(clusters, n), merged, blocked)
+        clusters = [*clusters, union]
+    return clusters, merged, blocked
 
 
 def places_by_label(X: ArrayLike, labels: list[Any]) -> list[Members]:

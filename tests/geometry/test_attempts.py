@@ -7,10 +7,11 @@ from functools import cache
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from closerlook import InputError
 from closerlook.geometry import Attempts, Clustering, audit, cluster
-from tests.geometry.plain import PlainAttempts, plain_released
+from tests.geometry.plain import PlainAttempts, plain_released, plain_two_phases
 from tests.geometry.sets import small_sets
 
 SETS = {name: (X, y) for name, X, y in small_sets()}
@@ -49,6 +50,31 @@ def test_the_repaired_loop_gives_the_clusters_without_a_limit(name: str) -> None
     result = cluster(*SETS[name])
     assert result.attempts is None
     assert result.assignments.tolist() == plain(name, limit=False).assignments.tolist()
+
+
+def powers() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """A space of integers that is the same on every machine, and not separable: 120 points, 3 dimensions, 3 labels."""
+    i = np.arange(1, 121)
+    return np.stack([i**3 % 1009, i**5 % 1013, i**7 % 1019], axis=1), i**2 % 11 % 3
+
+
+def test_the_counts_are_those_of_the_released_code_before_and_after_its_repair() -> None:
+    """utahnlp/BERT-fine-tuning-analysis at df9fb27 and 16de31e, run on this space with Gurobi: 31 and 25 clusters.
+
+    The same as utahnlp/DirectProbe at 1545ac1 and a3869ee.
+    """
+    before, after = cluster(*powers(), attempts="released"), cluster(*powers())
+    assert (before.n_clusters, after.n_clusters) == (31, 25)
+    assert np.sort(np.bincount(before.assignments))[-6:].tolist() == [7, 7, 7, 9, 10, 12]
+    assert attempts_of(before) == Attempts("released", limit=120, merged=89, blocked=31)
+
+
+@pytest.mark.parametrize("name", ["chequered-2d-0", "touching_blobs-1d-0", "far_away-5d-0"])
+def test_two_phases_make_the_same_attempts_as_one(name: str) -> None:
+    result, expected = limited(name), plain_two_phases(*SETS[name])
+    assert expected.blocked > 0
+    assert result.assignments.tolist() == expected.assignments.tolist()
+    assert (attempts_of(result).merged, attempts_of(result).blocked) == (expected.merged, expected.blocked)
 
 
 @each_set
