@@ -69,7 +69,7 @@ def test_other_content_of_a_task_gives_other_keys_everywhere(tasks: Path, store:
         ),
         ({"geometry": {"permutations": 9, "resamples": 50}}, {"comparison"}),
         ({"classifier": {"sizes": [[8]], "seeds": 2, "max_rounds": 3}}, {"classifier"}),
-        ({"pool": "first"}, {kind.name for kind in KINDS} - {"checkpoint"}),
+        ({"pool": "first"}, {kind.name for kind in KINDS} - {"checkpoint", "control", "description_length"}),
         ({"compare": {"train_test": False}}, set()),
         ({"panel": {"neighbours": 3}}, {"point_similarity"}),
         ({"nulls": {"shuffles": 1, "cluster_shuffles": 1, "points": 30}}, {"nulls"}),
