@@ -22,7 +22,7 @@ from closerlook.geometry.nulls import ClusterNulls, Null, Separability, cluster_
 from closerlook.geometry.overlap import Overlap, largest_cluster_shares, overlaps
 from closerlook.geometry.panel import Panel, describe_space
 from closerlook.geometry.point_similarity import PointSimilarity, compare_points
-from closerlook.geometry.shape import Collapse, Isotropy, collapse, isotropy, participation_ratio, two_nn
+from closerlook.geometry.shape import Collapse, Isotropy, collapse, isotropy, participation_ratio, self_duality, two_nn
 from closerlook.geometry.similarity import Similarity, spatial_similarity
 
 __all__ = [
@@ -61,6 +61,7 @@ __all__ = [
     "overlaps",
     "participation_ratio",
     "point_to_hull",
+    "self_duality",
     "separability",
     "separate",
     "spatial_similarity",
