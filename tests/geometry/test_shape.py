@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from closerlook.errors import InputError
-from closerlook.geometry.shape import collapse, each_strip, isotropy, nearest_rows, participation_ratio, two_nn
+from closerlook.geometry.shape import (
+    collapse,
+    each_strip,
+    isotropy,
+    nearest_rows,
+    participation_ratio,
+    self_duality,
+    two_nn,
+)
 
 
 def simplex(m: int, d: int, seed: int = 0) -> np.ndarray:
@@ -30,6 +38,60 @@ def test_a_collapsed_space_has_no_spread_and_its_means_are_a_simplex() -> None:
     assert result.nc2_angle == pytest.approx(0, abs=1e-9)
     assert result.nc3 == pytest.approx(0, abs=1e-6)
     assert result.nc4 == 1.0
+
+
+def unbalanced(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Points of four labels of different sizes, their labels, and the mean of each label."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat([0, 1, 2, 3], [3, 5, 9, 4])
+    X = rng.normal(size=(len(y), 6)) + 2.0 * rng.normal(size=(4, 6))[y] + 5.0
+    return X, y, np.stack([X[y == label].mean(axis=0) for label in range(4)])
+
+
+def test_a_head_whose_weights_are_the_label_means_has_nc3_0() -> None:
+    X, y, means = unbalanced()
+    assert self_duality(X, y, means) == pytest.approx(0, abs=1e-12)
+    assert self_duality(X, y, 0.1 * (means - means.mean(axis=0))) == pytest.approx(0, abs=1e-12)
+
+
+def test_a_vector_added_to_all_weights_changes_no_prediction_and_no_nc3() -> None:
+    X, y, means = unbalanced()
+    weights = np.random.default_rng(1).normal(size=means.shape)
+    assert self_duality(X, y, weights + 7.0) == pytest.approx(self_duality(X, y, weights))
+
+
+def test_nc3_of_a_head_follows_its_cosine_with_the_means() -> None:
+    """Two matrices of length 1 with cosine c are √(2 - 2c) apart: opposite ones 2, and perpendicular ones √2."""
+    X, y, means = unbalanced()
+    arms = means - means.mean(axis=0)
+    assert self_duality(X, y, -means) == pytest.approx(2)
+    other = np.random.default_rng(2).normal(size=means.shape)
+    other -= other.mean(axis=0)
+    other -= arms * (other * arms).sum() / (arms**2).sum()
+    assert self_duality(X, y, other) == pytest.approx(math.sqrt(2))
+
+
+def test_nc3_of_the_least_squares_head_is_that_of_collapse() -> None:
+    X, y, _ = unbalanced()
+    target = np.eye(4)[y]
+    weights = np.linalg.lstsq(X - X.mean(axis=0), target - target.mean(axis=0), rcond=None)[0].T
+    assert self_duality(X, y, weights) == pytest.approx(collapse(X, y).nc3)
+
+
+def test_nc3_of_a_head_without_differences_is_undefined() -> None:
+    X, y, means = unbalanced()
+    assert math.isnan(self_duality(X, y, np.ones_like(means)))
+    assert math.isnan(self_duality(np.ones_like(X), y, means))
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [(np.ones((3, 6)), r"weights have shape \(3, 6\); expected \(4, 6\)"), (np.full((4, 6), np.nan), "contain NaN")],
+)
+def test_weights_that_do_not_fit_are_refused(weights: np.ndarray, message: str) -> None:
+    X, y, _ = unbalanced()
+    with pytest.raises(InputError, match=message):
+        self_duality(X, y, weights)
 
 
 def test_spread_within_labels_is_measured_against_that_of_the_means() -> None:

@@ -73,7 +73,14 @@ def test_other_content_of_a_task_gives_other_keys_everywhere(tasks: Path, store:
         (
             {"pool": "first"},
             {kind.name for kind in KINDS}
-            - {"checkpoint", "released_clusters", "sensitivity", "sensitivity_comparison"},
+            - {
+                "checkpoint",
+                "control",
+                "description_length",
+                "released_clusters",
+                "sensitivity",
+                "sensitivity_comparison",
+            },
         ),
         ({"compare": {"train_test": False}}, set()),
         ({"panel": {"neighbours": 3}}, {"point_similarity"}),

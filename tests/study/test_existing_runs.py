@@ -58,7 +58,7 @@ def test_the_saved_weights_of_tune_give_the_numbers_of_the_studys_own_fine_tunin
     assert not other.state.failed
     first, second = (load_results(done.out) for done in (own, other))
     columns = ["step", "layer", "task", "split", "measure", "label"]
-    for measure in ("n_clusters", "n_labels", "minimum_distance", "accuracy"):
+    for measure in ("n_clusters", "n_labels", "minimum_distance", "accuracy", "nc3_head"):
         a, b = (
             table[(table.measure == measure) & (table.tuned_on != "")].sort_values(columns) for table in (first, second)
         )

@@ -137,6 +137,8 @@ def test_a_plan_comes_back_from_what_it_writes(tasks: Path) -> None:
         ({"classifier": {"sizes": [[0]]}}, "classifier.sizes: invalid sizes [[0]]"),
         ({"classifier": {"sizes": "large"}}, "classifier.sizes: invalid sizes 'large'"),
         ({"splits": ["test"]}, "splits ['test'] lacks train"),
+        ({"control": "often"}, "control: expected true or false (got 'often')"),
+        ({"control": True, "measures": ["clusters"]}, "control is about the classifier probes, but measures lacks"),
         ({"splits": "train"}, "the classifier needs a split other than train"),
         ({"device": "gpu"}, "device: expected auto, cpu, mps, cuda or cuda:N (got 'gpu')"),
         ({"cross": [{"tuned": "toy-question", "probed": "toy-pos"}]}, "cross names task 'toy-pos', which is not among"),

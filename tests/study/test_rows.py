@@ -3,7 +3,7 @@
 import base64
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -453,4 +453,9 @@ def test_a_fine_tuning_tells_how_its_head_does_at_each_snapshot() -> None:
         {"measure": "head_loss", "value": 2.0, "split": "test", "step": 0, "epoch": 0.0},
         {"measure": "head_accuracy", "value": 0.6, "split": "test", "step": 5, "epoch": 1.0},
         {"measure": "head_loss", "value": 1.0, "split": "test", "step": 5, "epoch": 1.0},
+    ]
+    with_nc3 = replace(run, snapshots=(snapshots[0], replace(snapshots[1], nc3=0.8)))
+    assert tune.tuning_rows(with_nc3) == [
+        *tune.tuning_rows(run),
+        {"measure": "nc3_head", "value": 0.8, "split": "train", "step": 5, "epoch": 1.0},
     ]

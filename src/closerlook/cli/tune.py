@@ -246,16 +246,19 @@ def _print_snapshots(tuned: TuningResult) -> None:
     splits = list(tuned.snapshots[0].accuracy)
     measured = [f"{name} {split}" for split in splits for name in ("loss", "accuracy")]
     saved = any(snapshot.weights for snapshot in tuned.snapshots)
+    has_nc3 = any(snapshot.nc3 is not None for snapshot in tuned.snapshots)
     rows = [
         [
             snapshot.step,
             f"{snapshot.epoch:.2f}",
             *(f"{values[split]:.4f}" for split in splits for values in (snapshot.loss, snapshot.accuracy)),
+            *(["–" if snapshot.nc3 is None else f"{snapshot.nc3:.4f}"] if has_nc3 else []),
             snapshot.fingerprint[:12],
         ]
         + ([snapshot.weights] if saved else [])
         for snapshot in tuned.snapshots
     ]
+    measured += ["NC3 train"] * has_nc3
     columns = ["step", "epoch", *measured, "fingerprint"] + ["weights"] * saved
     title = f"{tuned.encoder} tuned on {tuned.task}, seed {tuned.seed}"
     print_table(title, columns, rows, numbers=("step", "epoch", *measured))

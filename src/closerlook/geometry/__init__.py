@@ -23,7 +23,7 @@ from closerlook.geometry.overlap import Overlap, largest_cluster_shares, overlap
 from closerlook.geometry.panel import Panel, describe_space
 from closerlook.geometry.point_similarity import PointSimilarity, compare_points
 from closerlook.geometry.sensitivity import SimilarityAt, clusters_by_tau, similarity_by_min_points
-from closerlook.geometry.shape import Collapse, Isotropy, collapse, isotropy, participation_ratio, two_nn
+from closerlook.geometry.shape import Collapse, Isotropy, collapse, isotropy, participation_ratio, self_duality, two_nn
 from closerlook.geometry.similarity import Similarity, spatial_similarity
 
 __all__ = [
@@ -64,6 +64,7 @@ __all__ = [
     "overlaps",
     "participation_ratio",
     "point_to_hull",
+    "self_duality",
     "separability",
     "separate",
     "similarity_by_min_points",

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from closerlook.errors import InputError
 from closerlook.geometry import kernels
 from closerlook.geometry.frame import Floats, Frame, Integers, as_labels, as_points, blocks, check_two_labels
 
@@ -43,8 +44,8 @@ class Collapse:
     nc1: trace of within-label over between-label covariance, divided by the number of labels. cdnv: within-label
     variance over squared distance between means, mean over pairs of labels (Galanti et al. 2022). nc2_norm: standard
     deviation over mean of the lengths of the label means. nc2_angle: standard deviation of their cosines. nc3: distance
-    between the means and the rows of a linear classifier, both scaled to length 1. nc4: the share of rows for which
-    that classifier agrees with the nearest mean.
+    between the means and the weights of the least-squares linear classifier, both scaled to length 1. nc4: the share of
+    rows for which that classifier agrees with the nearest mean.
     """
 
     nc1: float
@@ -93,6 +94,28 @@ def collapse(X: ArrayLike, y: ArrayLike) -> Collapse:
             nc3=float(np.linalg.norm(_unit(weights) - _unit(arms))),
             nc4=float(np.mean(predicted == nearest)),
         )
+
+
+def self_duality(X: ArrayLike, y: ArrayLike, weights: ArrayLike) -> float:
+    """NC3 with a given linear classifier: the distance between its weights and the label means, 0 to 2.
+
+    Both are centred over labels and scaled to length 1; 0: proportional. Weights are centred because adding one vector
+    to the weights of all labels changes no prediction. weights: (m, d), one row for each label, in the order of
+    `np.unique(y)`. NaN if all label means, or all weights, are identical.
+
+    >>> X, y = np.array([[4.0, 0.0], [2.0, 0.0], [0.0, 3.0]]), ["a", "a", "b"]
+    >>> round(self_duality(X, y, [[3.0, 0.0], [0.0, 3.0]]), 9), round(self_duality(X, y, [[0.0, 3.0], [3.0, 0.0]]), 9)
+    (0.0, 2.0)
+    """
+    points, codes, m = labelled(X, y)
+    head = np.asarray(weights, dtype=np.float64)
+    if head.shape != (m, points.shape[1]):
+        raise InputError(f"weights have shape {head.shape}; expected {(m, points.shape[1])}: a row for each label")
+    if not np.isfinite(head).all():
+        raise InputError("weights contain NaN or infinity; expected finite numbers")
+    with one_thread():
+        means, _ = class_means(around_mean(points), codes, m)
+        return float(np.linalg.norm(_unit(around_mean(head)) - _unit(means - means.mean(axis=0))))
 
 
 def _trace_ratio(within: Floats, arms: Floats) -> float:

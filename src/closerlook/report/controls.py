@@ -53,7 +53,8 @@ def control_text(results: Results) -> str:
         sentences.append(
             "Description length is the number of bits needed to send the labels of train, given the vectors (Voita & "
             "Titov 2020). Compression is the number of bits without the vectors, divided by this number: the higher "
-            "it is, the easier the labels are to predict from the vectors."
+            "it is, the easier the labels are to predict from the vectors. Below 1, probes predict labels worse than "
+            "guessing, as happens with few examples."
         )
     if results.has("description_length") and len(selectivities) < len(spaces):
         sentences.append("Examples that are whole sentences have no word, so they have no control task.")

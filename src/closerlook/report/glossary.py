@@ -140,6 +140,21 @@ TERMS = (
         ),
     ),
     Entry(
+        "control task",
+        "the same examples with random labels, one for each word, the same in train and test; a probe can solve it "
+        "only by memorising words",
+        ("control tasks",),
+    ),
+    Entry(
+        "selectivity",
+        "the accuracy of a classifier probe minus its accuracy on control tasks",
+    ),
+    Entry(
+        "description length",
+        "the number of bits needed to send the labels of train, given the vectors: block by block, each with a probe "
+        "that was trained on the blocks before it",
+    ),
+    Entry(
         "cell",
         "one unit of work of a study, such as one fine-tuning run or the clusters and distances of one "
         "space; the result of each cell is stored, so an interrupted study continues where it stopped",

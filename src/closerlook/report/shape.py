@@ -14,11 +14,11 @@ from closerlook.study.registry import MEASURES, Measure
 
 
 def shape_measures() -> list[Measure]:
-    """The measures of the shape table: all measures with a group, sorted by group."""
+    """The measures of the shape table: all measures with a group, sorted by group; those of the panel come first."""
     grouped = [measure for measure in MEASURES.values() if measure.group]
     groups = list(dict.fromkeys(measure.group for measure in panel.MEASURES if measure.group))
     order = {group: at for at, group in enumerate(groups)}
-    return sorted(grouped, key=lambda measure: order.get(measure.group, len(order)))
+    return sorted(grouped, key=lambda measure: (order.get(measure.group, len(order)), measure not in panel.MEASURES))
 
 
 def shape_table(results: Results) -> Table:
@@ -49,10 +49,18 @@ def shape_text(results: Results) -> str:
     """What shape measures are; empty if none was measured."""
     if not shape_table(results):
         return ""
-    return (
+    text = (
         "Shape measures describe a space as a whole: neural collapse (NC1 to NC4, Papyan et al. 2020; CDNV, Galanti et "
         "al. 2022), effective dimension, isotropy, how well the labels fit the vectors, and how much labels overlap."
     )
+    if not results.has("nc3"):
+        return text
+    text += (
+        " NC3 and NC4 compare the label means with a linear classifier that is fitted to the space by least squares."
+    )
+    if results.has("nc3_head"):
+        text += " After fine-tuning, NC3 is also given for the linear head that was trained with the encoder."
+    return text
 
 
 # ---- point similarity ----

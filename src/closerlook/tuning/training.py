@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments, set_seed
 
 from closerlook.encoders.alignment import Alignment
@@ -30,6 +32,7 @@ from closerlook.tasks.task import Split, Task
 from closerlook.texts import Text
 from closerlook.tuning.contexts import deterministic_algorithms, preserved_random_state
 from closerlook.tuning.examples import Examples
+from closerlook.tuning.heads import head_nc3
 from closerlook.tuning.labeller import Labeller
 from closerlook.tuning.lora import add_adapters, merge_adapters
 from closerlook.tuning.resuming import SavedState, StateFolder, StateSaver
@@ -290,7 +293,8 @@ class _SnapshotTaker(TrainerCallback):  # type: ignore[misc]  # transformers is 
                 pool=settings.pool,
                 store=self.training.store,
             )
-            scores = {split.name: self._score(split, spaces) for split in self._scored_splits()}
+            scored = {split.name: self._vectors(split, spaces) for split in self._scored_splits()}
+            scores = {split: self.labeller.score(*vectors) for split, vectors in scored.items()}
         self.snapshots.append(
             Snapshot(
                 step=step,
@@ -299,6 +303,7 @@ class _SnapshotTaker(TrainerCallback):  # type: ignore[misc]  # transformers is 
                 loss={split: loss for split, (loss, _) in scores.items()},
                 accuracy={split: accuracy for split, (_, accuracy) in scores.items()},
                 weights=self._save_weights(step),
+                nc3=head_nc3(self.labeller.head.weight, *scored["train"]) if step and "train" in scored else None,
             )
         )
 
@@ -309,16 +314,16 @@ class _SnapshotTaker(TrainerCallback):  # type: ignore[misc]  # transformers is 
             return task.splits
         return choose_splits(task, [split.name for split in task.splits if split.name in splits])
 
-    def _score(self, split: Split, spaces: Sequence[Space]) -> tuple[float, float]:
-        """Loss and accuracy of the head on a split; the vectors are taken from `spaces` if these contain the split."""
+    def _vectors(self, split: Split, spaces: Sequence[Space]) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+        """The vectors of a split that the head reads, and their labels; taken from `spaces` if these contain them."""
         encoder, task = self.labeller.encoder, self.training.task
         wanted = (task.content_hash, split.name, encoder.info.layers)
         for space in spaces:
             provenance = space.provenance
             if (provenance.task_hash, provenance.split, provenance.layer) == wanted:
-                return self.labeller.score(space.X, space.y)
+                return space.X, space.y
         examples = Examples(encoder, task.unit, split, self.pool)
-        return self.labeller.score(examples.vectors(encoder, [encoder.info.layers])[0], examples.y)
+        return examples.vectors(encoder, [encoder.info.layers])[0], examples.y
 
     def _save_weights(self, step: int) -> str | None:
         """Save the weights and return their folder, relative to the run's folder; None if weights are not saved."""

@@ -28,6 +28,7 @@ class Snapshot:
 
     fingerprint: the hash of its weights; its vectors are in the store under this fingerprint.
     loss, accuracy: of the linear head, without dropout, for each split of the fine-tuning's task.
+    nc3: NC3 with the head, on train (see `geometry.self_duality`); None at step 0, where the head is random.
     weights: the folder with its saved weights, relative to the run's folder; None if they were not saved.
     """
 
@@ -37,6 +38,7 @@ class Snapshot:
     loss: dict[str, float]
     accuracy: dict[str, float]
     weights: str | None = None
+    nc3: float | None = None
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
+HEAD_FILE = "head.safetensors"
+"""The file with the linear head, in the folder of a snapshot."""
+
 ATTEMPTS = 20
 """How often a folder is moved to its place while other processes put theirs there."""
 
@@ -41,7 +44,7 @@ def save_weights(
         make_folder(part)
         model.save_pretrained(part)
         tokenizer.save_pretrained(part)
-        save_file({key: value.detach().cpu() for key, value in head.state_dict().items()}, part / "head.safetensors")
+        save_file({key: value.detach().cpu() for key, value in head.state_dict().items()}, part / HEAD_FILE)
         write_stated_pool(part, sentence_pool)
         _replace(part, folder)
     except (OSError, SafetensorError) as error:

@@ -23,8 +23,8 @@ MEASURES = (
     Measure(
         "control_accuracy",
         "accuracy on control tasks, %",
-        "test accuracy of the chosen probe size when each word has a random label, the same in train and test, drawn "
-        "with the label frequencies of train; mean over seeds, each with its own random labels; text: the size",
+        "test accuracy of the chosen probe size on random labels, one for each word, the same in train and test; mean "
+        "over seeds, each with its own random labels; text: the size",
         digits=1,
         scale=100.0,
         on_test=True,
@@ -100,10 +100,10 @@ def _chosen_sizes(settings: dict[str, Any], out: Path) -> Sizes:
 
 
 def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
-    """Expected cost: as for a classifier cell with one size, twice."""
+    """Expected cost: two networks for each seed."""
     size = space_size(study, cell, "train")
-    networks = 2 * cell.content["seeds"]
-    return Estimate(0.1 + 6e-7 * networks * size.n * (size.d + 200), 2 * BASE_BYTES + 40 * size.n * size.d, 4_000)
+    seconds = cell.content["seeds"] * (0.3 + 1.1e-7 * size.n * (size.d + 200))
+    return Estimate(0.1 + seconds, 2 * BASE_BYTES + 40 * size.n * size.d, 4_000)
 
 
 KIND = Kind(
@@ -121,7 +121,7 @@ KIND = Kind(
 def control_cells(
     study: ResolvedPlan, task: str, split: str, probes: dict[str, Any], key: str
 ) -> list[tuple[Kind, dict[str, Any], str, tuple[str, ...]]]:
-    """The cells that control the classifier probes of a space: kind, content, split, and keys of further inputs of each.
+    """The cells that control the classifier probes of a space: kind, content, split and further inputs of each.
 
     None without `control` in the plan. Control tasks need words, which sentences do not have. The description length is
     that of train, so it is measured once and not for each test split. probes, key: content and key of the cell that

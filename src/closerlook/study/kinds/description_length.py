@@ -78,13 +78,10 @@ def run(cell: Cell, out: Path, threads: int) -> CellResult:
 
 
 def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
-    """Expected cost: the probes of all blocks of the code."""
+    """Expected cost: for each seed a second, since even small blocks take many steps, and more for large spaces."""
     size = space_size(study, cell)
-    return Estimate(
-        0.1 + 1e-6 * cell.content["seeds"] * (size.n + 5_000) * (size.d + 200),
-        2 * BASE_BYTES + 40 * size.n * size.d,
-        4_000,
-    )
+    seconds = cell.content["seeds"] * (1.1 + 9e-7 * size.n * (size.d + 200))
+    return Estimate(0.1 + seconds, 2 * BASE_BYTES + 40 * size.n * size.d, 4_000)
 
 
 KIND = Kind(

@@ -81,14 +81,15 @@ SCALARS: list[Scalar] = [
     ),
     _in_panel(
         "nc3",
-        "NC3",
-        "difference between the label means and the weights of a linear classifier; 0: proportional",
+        "NC3, least-squares head",
+        "difference between the label means and the weights of a linear classifier that is fitted to the space by "
+        "least squares; 0: proportional",
         group="neural collapse",
     ),
     _in_panel(
         "nc4",
         "NC4",
-        "share of points for which a linear classifier and the nearest label mean agree; 1: always",
+        "share of points for which the same least-squares classifier and the nearest label mean agree; 1: always",
         digits=3,
         group="neural collapse",
     ),

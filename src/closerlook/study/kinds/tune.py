@@ -48,6 +48,13 @@ MEASURES = (
         on_test=True,
         archive="none",
     ),
+    Measure(
+        "nc3_head",
+        "NC3, fine-tuned head",
+        "difference between the label means of train at the last layer and the weights of the linear head that was "
+        "trained with the encoder; 0: proportional",
+        group="neural collapse",
+    ),
 )
 
 
@@ -145,12 +152,17 @@ def run(cell: Cell, out: Path, threads: int) -> CellResult:
 
 
 def tuning_rows(run: TuningResult) -> list[Row]:
-    """The rows of a fine-tuning: loss and accuracy of its linear head at each snapshot."""
-    return [
+    """The rows of a fine-tuning: loss, accuracy and NC3 of its linear head at each snapshot."""
+    scores = [
         row(f"head_{what}", value, split=split, step=snapshot.step, epoch=snapshot.epoch)
         for snapshot in run.snapshots
         for what, by_split in (("accuracy", snapshot.accuracy), ("loss", snapshot.loss))
         for split, value in by_split.items()
+    ]
+    return scores + [
+        row("nc3_head", snapshot.nc3, split="train", step=snapshot.step, epoch=snapshot.epoch)
+        for snapshot in run.snapshots
+        if snapshot.nc3 is not None
     ]
 
 
