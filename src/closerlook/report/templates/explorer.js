@@ -130,7 +130,8 @@
     show() {
       const { data } = this, name = data.snapshots[this.plot.snapshot], { label, separable } = this.plot.clusters(), layer = data.layers[this.plot.layer];
       const known = new Set(label).size;
-      const parts = [`${counted(label.length, "cluster")} of ${counted(known, "label")}, ${separable ? "" : "not "}linearly separable.`];
+      const sample = data.measured < data.examples ? ` in a sample of ${data.measured.toLocaleString("en")} of ${counted(data.examples, "example")}` : "";
+      const parts = [`${counted(label.length, "cluster")} of ${counted(known, "label")}${sample}, ${separable ? "" : "not "}linearly separable.`];
       if (this.plot.view === "pca") parts.push(`Variance shown: ${layer.pca.explained.map((one) => `${Math.round(100 * one)} %`).join(" and ")}.`);
       if (this.plot.view === "margin") {
         const { first, second, gaps } = layer.margins[this.plot.margin], gap = gaps[this.plot.snapshot];

@@ -36,6 +36,7 @@
     if (entry && !made.has(entry.data)) made.set(entry.data, create(entry));
     const explorer = entry ? await made.get(entry.data) : null;
     if (current !== entry) return null;
+    if (explorer && box.contains(explorer.section)) return explorer; // moving it would take the focus away
     box.replaceChildren(explorer ? explorer.section : make("p", { class: "absent" }, "The points of this encoder and task are not on this page."));
     box.setAttribute("aria-busy", "false");
     links.replaceChildren();
