@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from closerlook.errors import InputError
+from closerlook.report.explorers import fit_explorers
 from closerlook.report.writing import write_report
 from closerlook.study.cells import PRETRAINED
+from closerlook.study.explored import read_explorers, write_explorers
 from closerlook.study.layers import last_layers
 from closerlook.study.parquet import write_parquet
 from closerlook.study.registry import find
@@ -25,7 +27,7 @@ NUMBERS = ("value", "ci_low", "ci_high")
 def archive(folder: str | Path, to: str | Path) -> Path:
     """Write the page of a study to another folder, with a table and a manifest to make it from; return its path.
 
-    Numbers are rounded to 32 bits, and rows that the page does not show are excluded.
+    Numbers are rounded to 32 bits; rows and points that the page does not show are excluded.
     """
     import pyarrow as pa
 
@@ -45,6 +47,7 @@ def archive(folder: str | Path, to: str | Path) -> Path:
     manifest = (source if source.is_dir() else source.parent) / MANIFEST
     if manifest.exists():
         shutil.copyfile(manifest, target / MANIFEST)
+    write_explorers(target, fit_explorers(read_explorers(manifest.parent)).shown)
     return write_report(target, figures=False)
 
 

@@ -34,7 +34,7 @@ from closerlook.report.figures import nulls as null_figures
 from closerlook.report.tables import Table
 from closerlook.study.readings import Results
 
-Layout = Literal["plain", "opening", "run", "blocked merges", "glossary"]
+Layout = Literal["plain", "opening", "explorer", "run", "blocked merges", "glossary"]
 """How the template shows a section. plain: only its texts, figures and tables. The other layouts put special content,
 which is written in the template, before them."""
 
@@ -118,6 +118,7 @@ OUTLINE = (
         tables=(TableEntry(finding_tables.summary_table),),
         absent="Nothing was measured.",
     ),
+    Section("points", "The points themselves", "Points", "Read first", layout="explorer"),
     Section(
         "encoders-and-layers",
         "Encoders and layers",

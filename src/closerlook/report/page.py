@@ -12,6 +12,8 @@ from closerlook.geometry.blocked import MOST_BLOCKED_MERGES
 from closerlook.report import study_facts
 from closerlook.report.before_after import without_state
 from closerlook.report.blocked_merges import blocked_spaces
+from closerlook.report.explorers import ASSETS as EXPLORER_ASSETS
+from closerlook.report.explorers import fit_explorers
 from closerlook.report.extent import extent_of
 from closerlook.report.figures import Figure
 from closerlook.report.figures.figure import Specification
@@ -24,11 +26,15 @@ from closerlook.report.opening import what_changed
 from closerlook.report.outline import FINDINGS, Section, figure_entries, sections_of, tables_of
 from closerlook.report.tables import Column, Remark, Table, Term, Value, show_null, show_plain, show_spread
 from closerlook.report.verdict_tables import RULES_USED
+from closerlook.study.explored import StoredExplorer
 from closerlook.study.findings import Finding
 from closerlook.study.readings import Measurement, Results
 from closerlook.version import __version__
 
 MOST_SQUARES = 30  # pairs of a finding; with more, the cards show only numbers
+ASSETS = ("page.css", "page.js")
+"""The styles and scripts of every page."""
+
 VERDICTS = {"holds": "✓", "fails": "✕", "mixed": "◐", "within noise": "≈", "cannot tell": "?"}
 
 
@@ -84,13 +90,17 @@ class Part:
         return not (self.texts or self.groups or self.tables or self.folded)
 
 
-def make_page(results: Results, findings: list[Finding], figures: Sequence[Figure]) -> str:
-    """The whole page of a study as HTML."""
+def make_page(
+    results: Results, findings: list[Finding], figures: Sequence[Figure], explorers: Sequence[StoredExplorer] = ()
+) -> str:
+    """The whole page of a study as HTML. explorers: its points, if they are stored."""
     groups, specs = group_figures([figures])
     spaces, excluded = blocked_spaces(results)
-    parts = page_parts(results, findings, groups)
+    parts = [part for part in page_parts(results, findings, groups) if explorers or part.section.layout != "explorer"]
     return render(
         "study.html.j2",
+        assets=(*ASSETS, *EXPLORER_ASSETS) if explorers else ASSETS,
+        explorers=fit_explorers(explorers),
         title=results.name,
         results=results,
         findings=findings,
@@ -190,9 +200,7 @@ def figure_panel(figure: Figure, spec: str) -> tuple[Panel, Specification]:
 # ---- HTML ----
 
 
-def render(
-    template: str, *, assets: Sequence[str] = ("page.css", "page.js"), charts: bool = True, **values: object
-) -> str:
+def render(template: str, *, assets: Sequence[str] = ASSETS, charts: bool = True, **values: object) -> str:
     """A template with its values, styles and scripts, and a policy that allows these scripts and nothing else.
 
     assets: the names of its styles and scripts. charts: whether it needs the chart library.

@@ -20,6 +20,7 @@ from closerlook.report.manifest import show_manifest
 from closerlook.report.outline import draw_figures
 from closerlook.report.page import make_page
 from closerlook.representations.atomic import atomic_write
+from closerlook.study.explored import read_explorers
 from closerlook.study.findings import judge_results
 from closerlook.study.readings import Results, index_results
 from closerlook.study.results import MANIFEST, load_results, read_manifest
@@ -45,7 +46,7 @@ def write_report(folder: str | Path, *, figures: bool = True) -> Path:
     out = Path(folder).expanduser().absolute()
     out = out if out.is_dir() else out.parent
     with atomic_write(out / PAGE) as stream:
-        stream.write(make_page(results, judge_results(results), drawn).encode())
+        stream.write(make_page(results, judge_results(results), drawn, read_explorers(out)).encode())
     if figures:
         write_figures(drawn, out / FIGURES)
     return out / PAGE

@@ -1,16 +1,16 @@
 "use strict";
 (() => {
   const { make, named, read, counted, downloadCsv, Plot, FLAGS, numbers } = window.closerlook;
-  const MOST_LISTED = 300, EXCERPT = 130;
+  const MOST_LISTED = 300, EXCERPT = 130, ZOOM_STEP = 1.4, PAN_STEP = 60;
+  const KEYS = "Arrow keys move from point to point, Enter pins a point, plus and minus zoom, Shift with an arrow key moves the view, 0 shows all, Escape clears.";
 
   /** A plot with its controls, search, selection and legend. */
   class Explorer {
-    constructor(section) {
-      this.section = section;
-      this.data = read(section.dataset.source);
-      this.canvas = make("canvas", { tabindex: "0", role: "application", "aria-roledescription": "scatter plot", "aria-label": `Points of ${this.data.title}. Arrow keys move from point to point, Enter pins a point, Escape clears.` });
+    constructor(section, data) {
+      Object.assign(this, { section, data });
+      this.canvas = make("canvas", { tabindex: "0", role: "application", "aria-roledescription": "scatter plot", "aria-label": `Points of ${this.data.title}. ${KEYS}` });
       this.plot = new Plot(this.data, this.canvas);
-      Object.assign(this, { lasso: false, drag: null });
+      Object.assign(this, { mode: "box", drag: null, fingers: new Map() });
       this.build();
       this.show();
     }
@@ -26,21 +26,43 @@
       this.play = make("button", { type: "button" }, "▶ Play");
       const views = [["pca", "PCA"], ...(margins.length ? [["margin", "Margin of two labels"]] : []), ...(data.layers[0].umap ? [["umap", "UMAP"]] : [])];
       const controls = make("div", { class: "controls" },
-        this.choice("view", views, this.plot.view, (value) => { this.plot.view = value; this.pair.hidden = value !== "margin"; this.show(); }),
-        data.layers.length > 1 ? this.select("layer", data.layers.map((one, at) => [at, String(one.number)]), (value) => { this.plot.layer = Number(value); this.show(); }) : null,
-        (this.pair = this.select("labels", margins.map((one, at) => [at, `${one.first} – ${one.second}`]), (value) => { this.plot.margin = Number(value); this.show(); })),
+        this.choice("view", views, this.plot.view, (value) => { this.plot.view = value; this.pair.hidden = value !== "margin"; this.plot.resetZoom(); this.show(); }),
+        (this.layers = this.select("layer", data.layers.map((one, at) => [at, String(one.number)]), (value) => this.goto(Number(value), this.plot.snapshot))),
+        (this.pair = this.select("labels", margins.map((one, at) => [at, `${one.first} – ${one.second}`]), (value) => { this.plot.margin = Number(value); this.plot.resetZoom(); this.show(); })),
         this.select("highlight", [["", "nothing"], ...Object.entries(FLAGS).map(([key, [, text]]) => [key, text])], (value) => { this.plot.flag = value; this.show(); }),
         this.check("cluster outlines (projected)", (on) => { this.plot.outlines = on; this.plot.draw(); }),
         many ? this.check("fit axes to snapshot", (on) => { this.plot.fitted = on; this.plot.draw(); }) : null);
       this.pair.hidden = true;
+      this.layers.hidden = data.layers.length < 2;
       const time = make("div", { class: "time" }, this.play, this.slider, this.output);
       time.hidden = !many;
-      const hint = make("p", { class: "hint" }, "Point at a word to read it; click to pin it and its path; drag to select.");
-      const plot = make("div", { class: "plot" }, this.canvas, this.tip, time, this.status, hint);
+      const hint = make("p", { class: "hint" }, "Point at a word to read it; click to pin it and its path; drag to select. Zoom with Ctrl and the wheel, or two fingers; then drag with Shift to move the view.");
+      const plot = make("div", { class: "plot" }, this.canvas, this.tip, this.zoomButtons(), time, this.status, hint);
       this.section.append(controls, make("div", { class: "desk" }, plot, this.panel()), this.legend());
       this.slider.addEventListener("input", () => { this.stop(); this.step(Number(this.slider.value)); });
       this.play.addEventListener("click", () => (this.timer ? this.stop() : this.start()));
       this.listen();
+    }
+
+    zoomButtons() {
+      const button = (text, label, act) => { const one = make("button", { type: "button", title: label, "aria-label": label }, text); one.addEventListener("click", act); return one; };
+      const middle = () => [this.plot.width / 2, this.plot.height / 2];
+      this.all = button("all", "Show all points", () => this.zoom(0));
+      this.all.disabled = true;
+      return make("div", { class: "zooms", role: "group", "aria-label": "Zoom" }, button("+", "Zoom in", () => this.zoom(ZOOM_STEP, ...middle())), button("−", "Zoom out", () => this.zoom(1 / ZOOM_STEP, ...middle())), this.all);
+    }
+
+    /** Zoom by a factor around a place on the canvas; 0 shows all points again. */
+    zoom(factor, x, y) {
+      if (factor) this.plot.zoomBy(factor, x, y); else this.plot.resetZoom();
+      this.moved();
+    }
+
+    /** Draw after the view has moved. */
+    moved() {
+      this.all.disabled = this.plot.zoomed.k === 1;
+      this.tip.hidden = true;
+      this.plot.draw();
     }
 
     choice(name, options, chosen, act) {
@@ -76,7 +98,7 @@
       this.export.addEventListener("click", () => downloadCsv([...this.plot.selected].map((point) => this.plot.record(point)), "selected-points"));
       this.clear.addEventListener("click", () => { this.search.value = ""; this.plot.pinned.clear(); this.choose([]); });
       return make("div", { class: "panel" }, make("div", { class: "panel-in" }, this.search,
-        this.choice("drag to select by", [["box", "Box"], ["lasso", "Lasso"]], "box", (value) => { this.lasso = value === "lasso"; }),
+        this.choice("drag", [["box", "Box"], ["lasso", "Lasso"], ["move", "Move"]], "box", (value) => { this.mode = value; this.canvas.classList.toggle("moving", value === "move"); }),
         this.count, make("div", { class: "actions" }, this.export, this.clear), this.list));
     }
 
@@ -108,7 +130,8 @@
     show() {
       const { data } = this, name = data.snapshots[this.plot.snapshot], { label, separable } = this.plot.clusters(), layer = data.layers[this.plot.layer];
       const known = new Set(label).size;
-      const parts = [`${counted(label.length, "cluster")} of ${counted(known, "label")}, ${separable ? "" : "not "}linearly separable.`];
+      const sample = data.measured < data.examples ? ` in a sample of ${data.measured.toLocaleString("en")} of ${counted(data.examples, "example")}` : "";
+      const parts = [`${counted(label.length, "cluster")} of ${counted(known, "label")}${sample}, ${separable ? "" : "not "}linearly separable.`];
       if (this.plot.view === "pca") parts.push(`Variance shown: ${layer.pca.explained.map((one) => `${Math.round(100 * one)} %`).join(" and ")}.`);
       if (this.plot.view === "margin") {
         const { first, second, gaps } = layer.margins[this.plot.margin], gap = gaps[this.plot.snapshot];
@@ -126,6 +149,15 @@
       this.tip.hidden = true;
       this.fill();
       this.plot.draw();
+    }
+
+    /** Show another layer and snapshot. */
+    goto(layer, snapshot) {
+      this.stop();
+      if (layer !== this.plot.layer) this.plot.resetZoom();
+      this.plot.layer = layer;
+      this.layers.querySelector("select").value = layer;
+      this.step(snapshot);
     }
 
     step(snapshot) { Object.assign(this.plot, { snapshot, share: 0 }); this.show(); }
@@ -154,35 +186,67 @@
 
     listen() {
       const place = (event) => { const box = this.canvas.getBoundingClientRect(); return [event.clientX - box.left, event.clientY - box.top]; };
-      const { canvas } = this;
-      canvas.addEventListener("pointerdown", (event) => { if (event.button === 0) { const at = place(event); this.drag = { from: at, polygon: [at], moved: false }; canvas.setPointerCapture(event.pointerId); } });
+      const { canvas, fingers } = this;
+      canvas.addEventListener("pointerdown", (event) => {
+        if (event.button > 1) return;
+        const at = place(event), isMove = this.mode === "move" || event.shiftKey || event.button === 1;
+        fingers.set(event.pointerId, at);
+        canvas.setPointerCapture(event.pointerId);
+        if (fingers.size > 1) { this.drag = this.plot.outline = null; this.plot.draw(); return; }
+        this.drag = { from: at, last: at, polygon: [at], moved: false, isMove };
+      });
       canvas.addEventListener("pointermove", (event) => {
         const [x, y] = place(event);
-        if (!this.drag) { this.point(this.plot.nearest(x, y)); return; }
-        const [ax, ay] = this.drag.from;
-        this.drag.moved ||= Math.hypot(x - ax, y - ay) > 5;
-        if (this.lasso) this.drag.polygon.push([x, y]); else this.drag.polygon = [[ax, ay], [x, ay], [x, y], [ax, y]];
-        this.tip.hidden = true;
-        this.plot.outline = this.drag.moved ? this.drag.polygon : null;
-        this.plot.draw();
+        if (fingers.size > 1 && fingers.has(event.pointerId)) { this.pinch(event.pointerId, [x, y]); return; }
+        if (!this.drag) { if (!fingers.size) this.point(this.plot.nearest(x, y)); return; }
+        this.pull(x, y);
       });
       canvas.addEventListener("pointerup", (event) => {
         const { drag } = this, [x, y] = place(event);
+        fingers.delete(event.pointerId);
         this.drag = this.plot.outline = null;
         if (!drag) return;
         if (!drag.moved) { const found = this.plot.nearest(x, y); this.point(found); if (found >= 0) this.pin(found); return; }
+        if (drag.isMove) return;
         this.search.value = "";
         this.choose(this.plot.within(drag.polygon));
       });
-      canvas.addEventListener("pointercancel", () => { this.drag = this.plot.outline = null; this.plot.draw(); });
+      canvas.addEventListener("pointercancel", (event) => { fingers.delete(event.pointerId); this.drag = this.plot.outline = null; this.plot.draw(); });
       canvas.addEventListener("pointerleave", () => { if (!this.drag) this.point(-1); });
+      canvas.addEventListener("wheel", (event) => {
+        if (!event.ctrlKey && !event.metaKey) return; // the wheel alone scrolls the page
+        event.preventDefault();
+        this.zoom(Math.exp(-Math.max(-60, Math.min(60, event.deltaY)) / 150), ...place(event));
+      }, { passive: false });
       canvas.addEventListener("blur", () => this.point(-1));
       canvas.addEventListener("keydown", (event) => this.key(event));
     }
 
+    /** Go on with a drag: move the view, or draw the outline of a selection. */
+    pull(x, y) {
+      const { drag } = this, [ax, ay] = drag.from;
+      drag.moved ||= Math.hypot(x - ax, y - ay) > 5;
+      if (drag.isMove) { this.plot.panBy(x - drag.last[0], y - drag.last[1]); drag.last = [x, y]; this.moved(); return; }
+      if (this.mode === "lasso") drag.polygon.push([x, y]); else drag.polygon = [[ax, ay], [x, ay], [x, y], [ax, y]];
+      this.tip.hidden = true;
+      this.plot.outline = drag.moved ? drag.polygon : null;
+      this.plot.draw();
+    }
+
+    /** Two fingers zoom by the change of their distance, and move the view with them. */
+    pinch(finger, to) {
+      const [other] = [...this.fingers].filter(([id]) => id !== finger).map(([, at]) => at), from = this.fingers.get(finger);
+      const apart = (at) => Math.hypot(at[0] - other[0], at[1] - other[1]) || 1, middle = (at) => [(at[0] + other[0]) / 2, (at[1] + other[1]) / 2];
+      this.fingers.set(finger, to);
+      this.plot.panBy(middle(to)[0] - middle(from)[0], middle(to)[1] - middle(from)[1]);
+      this.zoom(apart(to) / apart(from), ...middle(to));
+    }
+
     key(event) {
       const sides = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }, side = sides[event.key];
-      if (side) this.point(this.plot.neighbour(...side));
+      if (side && event.shiftKey) { this.plot.panBy(-PAN_STEP * side[0], -PAN_STEP * side[1]); this.moved(); }
+      else if (side) this.point(this.plot.neighbour(...side));
+      else if (["+", "=", "-", "0"].includes(event.key) && !event.ctrlKey && !event.metaKey) this.zoom({ "-": 1 / ZOOM_STEP, 0: 0 }[event.key] ?? ZOOM_STEP, this.plot.width / 2, this.plot.height / 2);
       else if ((event.key === "Enter" || event.key === " ") && this.plot.focus >= 0) this.pin(this.plot.focus);
       else if (event.key === "Escape") this.clear.click();
       else return;
@@ -224,6 +288,7 @@
       const isListed = this.plot.selected.size && document.activeElement?.closest("li"); // the button keeps the focus
       if (!isListed) this.fill();
       this.plot.draw();
+      this.section.dispatchEvent(new CustomEvent("pin", { detail: point }));
     }
 
     find(query) {
@@ -254,5 +319,6 @@
     }
   }
 
-  document.querySelectorAll(".explorer").forEach((section) => { section.explorer = new Explorer(section); });
+  document.querySelectorAll(".explorer").forEach((section) => { section.explorer = new Explorer(section, read(section.dataset.source)); });
+  Object.assign(window.closerlook, { Explorer }); // for study_explorer.js
 })();

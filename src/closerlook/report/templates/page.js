@@ -271,8 +271,11 @@
       const kept = counted(space.merges.length, "blocked merge");
       const shown = wanted ? `${matches.length} of ${kept} on this page contain “${search.value.trim()}”` : `${kept} on this page`;
       status.textContent = `${counted(space.clusters, "cluster")}, ${counted(space.labels, "label")}; ${shown}.`;
-      list.replaceChildren(...matches.map(blockedMerge));
+      list.replaceChildren(...matches.map((merge) => Object.assign(blockedMerge(merge), { merge })));
+      drill.dispatchEvent(new Event("merges")); // study_explorer.js links them with points
     };
+    const open = (space) => { select.value = String(spaces.indexOf(space)); search.value = ""; show(); };
+    Object.assign(drill, { spaces, open, current: () => spaces[Number(select.value)] });
     select.addEventListener("change", show);
     search.addEventListener("input", show);
     show();

@@ -2,7 +2,7 @@
 (() => {
   const { css } = window.closerlook;
   const COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"];
-  const SHAPES = 4, RADIUS = 3.4, MARKER = 12, REACH = 14;
+  const SHAPES = 4, RADIUS = 3.4, MARKER = 12, REACH = 14, MOST_ZOOM = 60, MOST_NAMED = 12;
   const FLAGS = { blocks: [1, "points that block merges"], conflict: [2, "points in conflict"], wrong: [4, "nearest cluster is wrong"] };
   const numbers = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
 
@@ -82,6 +82,7 @@
       this.label.forEach((label, point) => this.members[label].push(point));
       Object.assign(this, { layer: 0, snapshot: 0, share: 0, view: "pca", margin: 0, flag: "", outlines: false, fitted: false });
       Object.assign(this, { hidden: new Set(), pinned: new Set(), selected: new Set(), focus: -1, outline: null, cache: new Map() });
+      this.resetZoom();
       new ResizeObserver(() => this.resize()).observe(canvas);
       new MutationObserver(() => this.draw()).observe(document.documentElement, { attributeFilter: ["data-theme"] });
       matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
@@ -128,6 +129,7 @@
       return here.map((value, at) => value + this.share * (next[at] - value));
     }
 
+    isInside(point) { return this.isShown(point) && this.px[point] >= 0 && this.px[point] <= this.width && this.py[point] >= 0 && this.py[point] <= this.height; }
     isShown(point) { return !this.hidden.has(this.label[point]) && !Number.isNaN(this.px[point]); }
 
     // ---- drawing ----
@@ -155,10 +157,26 @@
       const wide = this.width - 2 * pad, high = this.height - pad - foot;
       let [sx, sy] = [wide / (xs[1] - xs[0]), high / (ys[1] - ys[0])];
       if (this.view !== "margin") sx = sy = Math.min(sx, sy);
-      const [mx, my] = [(xs[0] + xs[1]) / 2, (ys[0] + ys[1]) / 2];
-      this.toX = (x) => this.width / 2 + (x - mx) * sx;
-      this.toY = (y) => pad + high / 2 - (y - my) * sy;
-      this.sx = sx;
+      const [mx, my] = [(xs[0] + xs[1]) / 2, (ys[0] + ys[1]) / 2], { k, x: dx, y: dy } = this.zoomed;
+      this.toX = (x) => k * (this.width / 2 + (x - mx) * sx) + dx;
+      this.toY = (y) => k * (pad + high / 2 - (y - my) * sy) + dy;
+      this.sx = k * sx;
+    }
+
+    // ---- zoom: a place of the whole picture is shown at k times that place, moved by x and y ----
+
+    resetZoom() { this.zoomed = { k: 1, x: 0, y: 0 }; }
+
+    zoomBy(factor, x, y) {
+      const { zoomed } = this, k = Math.max(1, Math.min(MOST_ZOOM, zoomed.k * factor)), real = k / zoomed.k;
+      Object.assign(zoomed, { k, x: x - real * (x - zoomed.x), y: y - real * (y - zoomed.y) });
+      this.panBy(0, 0);
+    }
+
+    /** Move the picture; its edges never come inside the canvas. */
+    panBy(dx, dy) {
+      const { zoomed } = this, within = (value, room) => Math.min(0, Math.max(room * (1 - zoomed.k), value));
+      Object.assign(zoomed, { x: within(zoomed.x + dx, this.width), y: within(zoomed.y + dy, this.height) });
     }
 
     draw() {
@@ -175,6 +193,7 @@
       if (this.view === "margin") this.drawGap(context); else if (this.view === "pca") this.drawScale(context);
       if (this.outlines && !this.share) this.drawOutlines(context);
       this.drawPoints(context);
+      if (this.selected.size <= MOST_NAMED) this.selected.forEach((point) => this.drawName(context, point));
       this.pinned.forEach((point) => this.drawPath(context, point));
       this.ring(context, this.focus, 9, css("--text"));
       this.drawSelection(context);
@@ -255,11 +274,15 @@
         context.fill();
       });
       this.ring(context, point, 7, text);
-      this.write(context, shorten(this.name(point), 28), this.px[point] + 11, this.py[point] - 9);
+      this.drawName(context, point);
+    }
+
+    drawName(context, point) {
+      if (this.isInside(point)) this.write(context, shorten(this.name(point), 28), this.px[point] + 11, this.py[point] - 9);
     }
 
     ring(context, point, radius, colour) {
-      if (point < 0 || !this.isShown(point)) return;
+      if (point < 0 || !this.isInside(point)) return;
       context.beginPath();
       context.arc(this.px[point], this.py[point], radius, 0, 2 * Math.PI);
       Object.assign(context, { strokeStyle: colour, lineWidth: 2 });
@@ -334,12 +357,12 @@
 
     /** The nearest point in a direction from the current one. */
     neighbour(dx, dy) {
-      if (this.focus < 0 || !this.isShown(this.focus)) return this.nearest(this.width / 2, this.height / 2, Infinity);
+      if (this.focus < 0 || !this.isInside(this.focus)) return this.nearest(this.width / 2, this.height / 2, Infinity);
       let best = this.focus, least = Infinity;
       for (let i = 0; i < this.n; i++) {
         const [x, y] = [this.px[i] - this.px[this.focus], this.py[i] - this.py[this.focus]];
         const along = x * dx + y * dy, cost = along + 2 * Math.abs(x * dy - y * dx);
-        if (along > 0.5 && cost < least && this.isShown(i)) { best = i; least = cost; }
+        if (along > 0.5 && cost < least && this.isInside(i)) { best = i; least = cost; }
       }
       return best;
     }

@@ -39,12 +39,14 @@ class Explorer(LayeredPart):
     """The points that the page shows, of each encoder and task: before, during and after fine-tuning, first seed.
 
     points: how many points are stored. The page shows fewer if they do not fit. pairs: how many pairs of labels have a
-    margin view. max_examples: how many examples of each split are clustered; larger splits are sampled.
+    margin view. umap: whether there is a UMAP view. max_examples: how many examples of each split are clustered; larger
+    splits are sampled.
     """
 
     points: int = Field(MOST_POINTS, ge=1, le=MOST_POINTS)
     pairs: int = Field(8, ge=0)
-    max_examples: int = Field(3000, ge=10)
+    umap: bool = False
+    max_examples: int = Field(10_000, ge=10)
 
 
 def content(
@@ -55,7 +57,7 @@ def content(
     spaces: by split, [layer][snapshot], the keys of the spaces. merges: the keys of the cells that cluster the whole
     train spaces; the points of the blocked merges that they found are shown.
     """
-    settings = plan.explorer.model_dump(include={"points", "pairs", "max_examples"})
+    settings = plan.explorer.model_dump(include={"points", "pairs", "umap", "max_examples"})
     return settings | {
         "spaces": spaces,
         "steps": list(steps),
@@ -70,12 +72,13 @@ def run(cell: Cell, out: Path, threads: int) -> CellResult:
     settings = cell.content
     (task,) = load_tasks(cell, cell.resources["task"])
     proving = sorted({row for key in settings["merges"] for row in merge_rows(require_result(out, key)["rows"])})
-    series, sizes = _read_series(cell, task, proving)
+    series, examples = _read_series(cell, task, proving)
     first = np.flatnonzero(np.isin(series.row_numbers[: series.n_train], proving)).tolist()
-    view = ViewSettings(settings["points"], settings["pairs"], tau=settings["tau"])
+    view = ViewSettings(settings["points"], settings["pairs"], settings["umap"], tau=settings["tau"])
     scatter = make_scatter(series, view, first=first, threads=threads)
-    facts = {"examples": sizes, "measured": scatter.n_points, "shown": len(scatter.rows)}
-    return [], facts | {"layers": settings["layers"], "packed": pack(scatter_data(scatter))}
+    facts = {"examples": examples, "measured": scatter.n_points, "shown": len(scatter.rows)}
+    packed = pack(scatter_data(scatter) | {"examples": examples, "measured": scatter.n_points})
+    return [], facts | {"layers": settings["layers"], "packed": packed}
 
 
 def merge_rows(rows: Sequence[dict[str, Any]]) -> set[int]:
