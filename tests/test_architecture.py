@@ -17,7 +17,7 @@ import closerlook
 ROOT = Path(closerlook.__file__).parent
 LEVELS = [
     {"errors", "escaping", "texts", "version"},
-    {"notebook"},
+    {"notebook", "plots"},
     {"tasks", "encoders", "geometry"},
     {"representations", "probes"},
     {"tuning"},

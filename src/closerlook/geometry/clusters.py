@@ -24,8 +24,10 @@ from closerlook.geometry.frame import Floats, Frame, Integers, Label, as_labels,
 from closerlook.geometry.hulls import TAU, check_tau
 from closerlook.geometry.kernels import Progress
 from closerlook.notebook import html
+from closerlook.plots.merges import plot_merges
 
 if TYPE_CHECKING:
+    import altair as alt
     import pandas as pd
 
 TIE = 1e-10
@@ -125,6 +127,11 @@ class Clustering:
 
     def _repr_html_(self) -> str:
         return html(repr(self), self.to_frame().sort_values("rows", ascending=False, kind="stable"))
+
+    def plot_merges(self) -> alt.Chart:
+        """An altair chart of the merge history: for each merge, the distance between the means of its two clusters."""
+        codes = self.cluster_codes[self.assignments[self.merges["first"]]]
+        return plot_merges(self.merges, [self.labels[code] for code in codes], self.whole)
 
     def members(self) -> list[Integers]:
         """The rows of each cluster, in ascending order."""

@@ -16,8 +16,10 @@ from closerlook.geometry.frame import Floats, Frame, Integers, Label, as_points,
 from closerlook.geometry.hulls import GAP
 from closerlook.geometry.kernels import Progress
 from closerlook.notebook import html
+from closerlook.plots.distances import DistanceChart, Linkage, plot_distances
 
 if TYPE_CHECKING:
+    import altair as alt
     import pandas as pd
 
 Statistic = Literal["mean", "min"]
@@ -141,6 +143,14 @@ class LabelDistances:
                 at = int(np.nanargmin(row))
                 nearest.append((label, self.labels[at], float(row[at])))
         return nearest
+
+    def plot(self, *, kind: DistanceChart = "heatmap", linkage: Linkage = "average") -> alt.Chart | alt.LayerChart:
+        """An altair chart: a heat map of all pairs of labels, or a dendrogram that joins the closest labels first.
+
+        linkage: the distance of two groups of labels in the dendrogram: the mean ('average'), smallest ('single') or
+        largest ('complete') distance of their labels.
+        """
+        return plot_distances(self.labels, self.values, kind=kind, linkage=linkage)
 
     def measured(self) -> set[Label]:
         """The labels that have a distance to another label."""

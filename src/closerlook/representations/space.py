@@ -12,8 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from closerlook.errors import InputError
 from closerlook.geometry.frame import as_array, as_labels, text_array
 from closerlook.notebook import html
+from closerlook.plots.points import MOST_POINTS, plot_points
 
 if TYPE_CHECKING:
+    import altair as alt
     import pandas as pd
 
 
@@ -119,6 +121,16 @@ class Space:
         names = {"label": self.label_names} | ({} if self.words is None else {"word": self.words})
         coordinates = pd.DataFrame(self.X, columns=[f"d{at}" for at in range(self.d)])
         return pd.concat([pd.DataFrame(names), coordinates], axis=1)
+
+    def plot(self, *, points: int = MOST_POINTS, seed: int = 0) -> alt.LayerChart:
+        """A scatter plot along the first two principal components, coloured by label, as an altair chart.
+
+        points: how many points are drawn; of a larger space, a sample in which every label keeps its share. seed: of
+        the sample. A click on a label in the legend shows it alone; a point shows its row, word and label.
+        """
+        columns: dict[str, Any] = {"row": range(self.n)} | ({} if self.words is None else {"word": self.words})
+        names = self.label_names.tolist()
+        return plot_points(self.X, names, title=self.provenance.title(), columns=columns, points=points, seed=seed)
 
     @property
     def label_names(self) -> NDArray[Any]:
