@@ -17,6 +17,7 @@ import closerlook
 ROOT = Path(closerlook.__file__).parent
 LEVELS = [
     {"errors", "escaping", "texts", "version"},
+    {"notebook", "plots"},
     {"tasks", "encoders", "geometry"},
     {"representations", "probes"},
     {"tuning", "scatter"},

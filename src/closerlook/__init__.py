@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from closerlook.probes.grid import probe_grid
     from closerlook.ranking import rank
     from closerlook.report import write_report
+    from closerlook.report.plotting import plot_study
     from closerlook.representations.extract import extract
     from closerlook.representations.space import Space
     from closerlook.representations.store import Store
@@ -58,6 +59,7 @@ __all__ = [
     "list_tasks",
     "load_results",
     "load_task",
+    "plot_study",
     "probe_grid",
     "rank",
     "read_task",
@@ -85,6 +87,7 @@ _MODULES = {
     "list_tasks": "tasks.catalogue",
     "load_results": "study.results",
     "load_task": "tasks",
+    "plot_study": "report.plotting",
     "probe_grid": "probes.grid",
     "rank": "ranking",
     "read_task": "tasks.readers",

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from closerlook.errors import InputError
 from closerlook.geometry import cluster, cluster_distances, label_distances, participation_ratio
 from closerlook.geometry.fit import logme, nearest_mean_accuracy
+from closerlook.notebook import html
 from closerlook.representations.extract import Progress, extract, load_tasks
 from closerlook.representations.space import Space
 from closerlook.representations.store import Store
@@ -61,7 +62,11 @@ class Ranking:
         return f"Ranking({self.task}: {len(self.spaces)} spaces, best {encoder} layer {layer})"
 
     def _repr_html_(self) -> str:
-        return str(self.spaces.to_html(index=False)) + str(self.scores.to_html(index=False))
+        return html(repr(self), self.spaces, "How well each score orders these spaces by accuracy:", self.scores)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The table `spaces`: one row for each encoder and layer."""
+        return self.spaces
 
 
 def rank(

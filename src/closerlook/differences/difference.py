@@ -8,6 +8,8 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from closerlook.notebook import html
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -119,13 +121,12 @@ class Difference:
         return f"Difference({self.before} → {self.after}: {', '.join(self.tasks)})"
 
     def _repr_html_(self) -> str:
-        from html import escape
+        parts = (part for task, sentences in self.summary().items() for part in (f"{task}:", sentences))
+        return html(f"{self.before} → {self.after}", *parts)
 
-        parts = [f"<h4>{escape(self.before)} → {escape(self.after)}</h4>"]
-        for task, sentences in self.summary().items():
-            items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
-            parts.append(f"<p><b>{escape(task)}</b></p><ul>{items}</ul>")
-        return "".join(parts)
+    def to_frame(self) -> pd.DataFrame:
+        """The table `layers`: one row for each task, layer and measure."""
+        return self.layers
 
     def write(self, path: str | Path = "diff.html") -> Path:
         """Write the page of this comparison, one HTML file that works offline, and return its absolute path."""

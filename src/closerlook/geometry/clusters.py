@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +23,12 @@ from closerlook.geometry.blocked import BlockedMerge, Refusals
 from closerlook.geometry.frame import Floats, Frame, Integers, Label, as_labels, as_points, check_differences
 from closerlook.geometry.hulls import TAU, check_tau
 from closerlook.geometry.kernels import Progress
+from closerlook.notebook import html
+from closerlook.plots.merges import plot_merges
+
+if TYPE_CHECKING:
+    import altair as alt
+    import pandas as pd
 
 TIE = 1e-10
 """Two distances between means are a tie if they differ by less than this, in RMS radii: rounding can cause that."""
@@ -104,6 +111,27 @@ class Clustering:
     def sizes(self) -> Integers:
         """(k,) the number of rows in each cluster."""
         return np.bincount(self.assignments, minlength=self.n_clusters)
+
+    def __repr__(self) -> str:
+        state = "linearly separable" if self.is_separable else "not linearly separable"
+        rows = len(self.assignments)
+        return f"Clustering({rows} rows, {self.n_labels} labels, {self.n_clusters} clusters, {state})"
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each cluster: its number, its label, its number of rows and its first row."""
+        import pandas as pd
+
+        first = [int(rows[0]) for rows in self.members()]
+        clusters = range(self.n_clusters)
+        return pd.DataFrame({"cluster": clusters, "label": self.cluster_labels, "rows": self.sizes, "first_row": first})
+
+    def _repr_html_(self) -> str:
+        return html(repr(self), self.to_frame().sort_values("rows", ascending=False, kind="stable"))
+
+    def plot_merges(self) -> alt.Chart:
+        """An altair chart of the merge history: for each merge, the distance between the means of its two clusters."""
+        codes = self.cluster_codes[self.assignments[self.merges["first"]]]
+        return plot_merges(self.merges, [self.labels[code] for code in codes], self.whole)
 
     def members(self) -> list[Integers]:
         """The rows of each cluster, in ascending order."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,12 @@ from closerlook.geometry.clusters import Clustering
 from closerlook.geometry.frame import Floats, Frame, Integers, Label, as_points, longest
 from closerlook.geometry.hulls import GAP
 from closerlook.geometry.kernels import Progress
+from closerlook.notebook import html
+from closerlook.plots.distances import DistanceChart, Linkage, plot_distances
+
+if TYPE_CHECKING:
+    import altair as alt
+    import pandas as pd
 
 Statistic = Literal["mean", "min"]
 
@@ -48,6 +54,21 @@ class ClusterDistances:
             return np.nan, np.nan
         return float(self.lower[i, j]), float(self.upper[i, j])
 
+    def __repr__(self) -> str:
+        left_out = f", {len(self.excluded)} excluded" if len(self.excluded) else ""
+        return f"ClusterDistances({self.clustering.n_clusters} clusters{left_out}, min_points {self.min_points})"
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each pair of clusters of different labels, with bounds of their distance."""
+        import pandas as pd
+
+        codes, names = self.clustering.cluster_codes, np.array(self.clustering.cluster_labels, dtype=np.object_)
+        i, j = np.triu_indices(len(codes), 1)
+        kept = (codes[i] != codes[j]) & (self.shape[i] >= 0) & (self.shape[j] >= 0)
+        i, j = i[kept], j[kept]
+        bounds = {"lower": self.lower[self.shape[i], self.shape[j]], "upper": self.upper[self.shape[i], self.shape[j]]}
+        return pd.DataFrame({"cluster": i, "other": j, "label": names[i], "other_label": names[j], **bounds})
+
     def matrix(self) -> Floats:
         """(k, k) midpoints of the bounds; 0 on the diagonal, NaN within a label or if a cluster is excluded."""
         middle = self.lower + (self.upper - self.lower) / 2
@@ -80,6 +101,31 @@ class LabelDistances:
     excluded: dict[Label, int]
     radius: float
 
+    def __repr__(self) -> str:
+        return (
+            f"LabelDistances({len(self.labels)} labels, {self.statistic} over pairs of clusters, "
+            f"mean distance to the nearest label {self.mean_minimum():.4g})"
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each pair of labels: their distance, its bounds, and the distance in RMS radii (`relative`)."""
+        import pandas as pd
+
+        i, j = np.triu_indices(len(self.labels), 1)
+        return pd.DataFrame(
+            {
+                "label": [self.labels[at] for at in i],
+                "other": [self.labels[at] for at in j],
+                "distance": self.values[i, j],
+                "lower": self.lower[i, j],
+                "upper": self.upper[i, j],
+                "relative": self.relative[i, j],
+            }
+        )
+
+    def _repr_html_(self) -> str:
+        return html(repr(self), self.to_frame().sort_values("distance", kind="stable"))
+
     @property
     def relative(self) -> Floats:
         """(m, m) the distances in RMS radii; 0 if all points are identical."""
@@ -97,6 +143,14 @@ class LabelDistances:
                 at = int(np.nanargmin(row))
                 nearest.append((label, self.labels[at], float(row[at])))
         return nearest
+
+    def plot(self, *, kind: DistanceChart = "heatmap", linkage: Linkage = "average") -> alt.Chart | alt.LayerChart:
+        """An altair chart: a heat map of all pairs of labels, or a dendrogram that joins the closest labels first.
+
+        linkage: the distance of two groups of labels in the dendrogram: the mean ('average'), smallest ('single') or
+        largest ('complete') distance of their labels.
+        """
+        return plot_distances(self.labels, self.values, kind=kind, linkage=linkage)
 
     def measured(self) -> set[Label]:
         """The labels that have a distance to another label."""

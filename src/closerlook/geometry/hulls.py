@@ -12,6 +12,7 @@ from closerlook.errors import InputError
 from closerlook.geometry import kernels
 from closerlook.geometry.frame import Floats, Frame, Integers, as_array, as_points, longest
 from closerlook.geometry.proofs import Weighted, margin, offset, reach
+from closerlook.notebook import html
 
 Verdict = Literal["separable", "overlapping", "undecided"]
 
@@ -57,6 +58,17 @@ class Separation:
     def distance(self) -> float:
         """The midpoint of the bounds of the distance; 0 for overlapping hulls."""
         return 0.0 if self.verdict == "overlapping" else self.lower + (self.upper - self.lower) / 2
+
+    def __repr__(self) -> str:
+        return f"Separation({self.verdict}, distance between {self.lower:.6g} and {self.upper:.6g})"
+
+    def _repr_html_(self) -> str:
+        proof = {
+            "separable": "Proof: a hyperplane between the two hulls (normal, offset).",
+            "overlapping": "Proof: a point of each hull, as weights of rows, at most the upper bound apart.",
+            "undecided": f"No proof was found; the distance is close to the tolerance {self.tolerance:.3g}.",
+        }
+        return html(repr(self), proof[self.verdict])
 
     @property
     def gap(self) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from numpy.typing import ArrayLike
 
@@ -16,6 +16,10 @@ from closerlook.geometry.kernels import Progress
 from closerlook.geometry.nulls import cover_of_pairs
 from closerlook.geometry.overlap import Overlap, largest_cluster_shares, overlaps
 from closerlook.geometry.shape import Collapse, Isotropy, collapse, isotropy, labelled, participation_ratio, two_nn
+from closerlook.notebook import html
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PARTS = 7
 """Number of steps that progress reports."""
@@ -54,6 +58,20 @@ class Panel:
     def largest_overlap_share(self) -> float:
         """The largest share of two labels' rows that must be removed to separate them; 0 if all are separable."""
         return max((overlap.share for overlap in self.overlaps), default=0.0)
+
+    def __repr__(self) -> str:
+        return f"Panel({self.n} × {self.d}, {self.m} labels, {len(self.flat())} measures)"
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each measure of `flat`: its name and its value."""
+        import pandas as pd
+
+        return pd.DataFrame(list(self.flat().items()), columns=["measure", "value"])
+
+    def _repr_html_(self) -> str:
+        table = self.to_frame()
+        half = (len(table) + 1) // 2
+        return html(repr(self), table[:half], table[half:])
 
     def to_dict(self) -> dict[str, object]:
         """The fields by name, with nested parts."""

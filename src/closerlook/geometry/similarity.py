@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from closerlook.errors import InputError
 from closerlook.geometry.frame import plain
 from closerlook.geometry.weighted import Ranked, weighted_correlations
+from closerlook.notebook import html
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Label = str | int
 Floats = NDArray[np.float64]
@@ -81,6 +85,28 @@ class Similarity:
     def n_labels(self) -> int:
         """The number of labels compared."""
         return len(self.labels)
+
+    def __repr__(self) -> str:
+        return (
+            f"Similarity({self.n_labels} labels, Pearson {self.pearson:.3f}, Spearman {self.spearman:.3f}, "
+            f"p {self.p_value:.2g})"
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each correlation: its value and its confidence interval."""
+        import pandas as pd
+
+        correlations = {
+            "pearson": (self.pearson, self.pearson_interval),
+            "spearman": (self.spearman, self.spearman_interval),
+        }
+        rows = [(name, value, *interval) for name, (value, interval) in correlations.items()]
+        return pd.DataFrame(rows, columns=["correlation", "value", "low", "high"])
+
+    def _repr_html_(self) -> str:
+        excluded = len(self.excluded_a) + len(self.excluded_b) + len(self.undefined)
+        mantel = f"Mantel test: p {self.p_value:.2g}, correlation {self.null_mean:.3f} with random relabellings (mean)."
+        return html(repr(self), self.to_frame(), [mantel, f"Labels that are not compared: {excluded}."])
 
     def to_dict(self) -> dict[str, object]:
         """The fields and `n_labels` for JSON: NaN becomes None, tuples become lists."""

@@ -51,6 +51,10 @@ class Selectivity:
     sizes: Sizes
     known: float
 
+    def __repr__(self) -> str:
+        task, control = self.task.mean(), self.control.mean()
+        return f"Selectivity({task - control:.3f}: task {task:.3f}, control {control:.3f})"
+
     @property
     def selectivity(self) -> Measured:
         """(r,) the accuracy on the task minus that on the control task, by seed."""
@@ -137,6 +141,9 @@ class CodeLength:
     labels: tuple[Label, ...]
     sizes: Sizes
     training: ProbeTraining
+
+    def __repr__(self) -> str:
+        return f"CodeLength({self.bits.mean():.0f} bits, compression {self.compression.mean():.2f})"
 
     @property
     def compression(self) -> Measured:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,10 @@ from closerlook.geometry import BlockedMerge, LabelDistances
 from closerlook.geometry.attempts import Limit
 from closerlook.geometry.distances import Statistic
 from closerlook.geometry.frame import Floats, as_labels, detached, with_nuls
+from closerlook.plots.points import MOST_POINTS, plot_points
+
+if TYPE_CHECKING:
+    import altair as alt
 
 
 class UnfitInputError(InputError, ValueError):
@@ -128,6 +132,33 @@ class DirectProbe(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerM
                 )
                 self._distances = geometry.label_distances(hull_distances, statistic=self.statistic)
         return self._distances
+
+    def plot(
+        self, *, distances: bool = True, points: int = MOST_POINTS, seed: int = 0
+    ) -> alt.LayerChart | alt.HConcatChart:
+        """An altair chart of the clusters, and a heat map of the label distances next to it.
+
+        The training rows are drawn along their first two principal components, with an outline of each cluster. That is
+        a projection: clusters of different labels may seem to overlap, although their hulls are disjoint. distances:
+        False leaves out the heat map, since `distances_` can take longer than fitting. points, seed: see `Space.plot`.
+        """
+        import altair as alt
+
+        check_is_fitted(self)
+        rows = range(len(self._points))
+        clusters = plot_points(
+            self._points,
+            self.cluster_labels_[self.clusters_].tolist(),
+            title=f"{self.n_clusters_:,} clusters of {len(self.classes_):,} labels",
+            columns={"row": rows, "cluster": self.clusters_.tolist()},
+            clusters=self.clusters_,
+            points=points,
+            seed=seed,
+        )
+        if not distances:
+            return clusters
+        pair: alt.HConcatChart = alt.hconcat(clusters, self.distances_.plot()).resolve_scale(color="independent")
+        return pair
 
     def blocked_merges(self) -> Iterator[BlockedMerge]:
         """For each blocked merge of two clusters of one label, the blocking cluster and the rows that prove it."""

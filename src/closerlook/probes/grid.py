@@ -15,10 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 from closerlook.errors import InputError
 from closerlook.geometry.frame import Label, as_labels, as_points
 from closerlook.geometry.kernels import count_threads
+from closerlook.notebook import html
 from closerlook.probes.scaling import fit_scaler, standardise
 from closerlook.probes.training import Integers, Job, Network, ProbeTraining, Progress, Sizes, is_whole
 
 if TYPE_CHECKING:
+    import pandas as pd
     from torch import Tensor
 
     from closerlook.probes.networks import Batch
@@ -122,6 +124,18 @@ class ProbeResult:
     def unseen(self) -> tuple[Label, ...]:
         """Labels of test that train does not have: no probe can predict them."""
         return tuple(label for label in self.test_labels if label not in set(self.labels))
+
+    def __repr__(self) -> str:
+        return f"ProbeResult({self.n_test} test rows, accuracy {self.mean:.3f}, sizes {self.chosen_sizes})"
+
+    def to_frame(self) -> pd.DataFrame:
+        """The rows of `table`."""
+        import pandas as pd
+
+        return pd.DataFrame(self.table())
+
+    def _repr_html_(self) -> str:
+        return html(repr(self), self.to_frame())
 
     def table(self) -> list[SizeRow]:
         """One row for each shape."""

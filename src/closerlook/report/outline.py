@@ -330,7 +330,12 @@ def figure_entries() -> list[FigureEntry]:
 
 def draw_figures(results: Results) -> list[Figure]:
     """All figures for which the results have data, in the order of the page."""
-    figures = [replace(figure, kind=entry.kind) for entry in figure_entries() for figure in entry.draw(results)]
+    return [figure for entry in figure_entries() for figure in draw_kind(entry, results)]
+
+
+def draw_kind(entry: FigureEntry, results: Results) -> list[Figure]:
+    """The figures of one kind for which the results have data."""
+    figures = [replace(figure, kind=entry.kind) for figure in entry.draw(results)]
     if results.all_runs:
         return figures
     return [replace(figure, caption=without_state(figure.caption)) for figure in figures]

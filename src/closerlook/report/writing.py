@@ -22,7 +22,7 @@ from closerlook.report.page import make_page
 from closerlook.representations.atomic import atomic_write
 from closerlook.study.explored import read_explorers
 from closerlook.study.findings import judge_results
-from closerlook.study.readings import Results, index_results
+from closerlook.study.readings import Manifest, Results, index_results
 from closerlook.study.results import MANIFEST, load_results, read_manifest
 from closerlook.study.spreadsheet import change_texts, write_csv
 
@@ -63,11 +63,16 @@ def write_comparison(first: str | Path, second: str | Path, path: str | Path) ->
 
 
 def load_study(folder: str | Path) -> Results:
-    """The table of a study, with its manifest if there is one; control characters are replaced by visible escapes."""
+    """The results of a study; control characters are replaced by visible escapes."""
+    return index_results(*read_study(folder))
+
+
+def read_study(folder: str | Path) -> tuple[pd.DataFrame, Manifest]:
+    """The table and the manifest (empty if there is none) of a study, with visible escapes, see `show_name`."""
     path = Path(folder).expanduser()
     table = show_names(load_results(path))
     folder = path if path.is_dir() else path.parent
-    return index_results(table, show_manifest(read_manifest(folder), folder / MANIFEST))
+    return table, show_manifest(read_manifest(folder), folder / MANIFEST)
 
 
 def show_names(table: pd.DataFrame) -> pd.DataFrame:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from closerlook.errors import InputError
 from closerlook.geometry.frame import as_array, as_labels, text_array
+from closerlook.notebook import html
+from closerlook.plots.points import MOST_POINTS, plot_points
+
+if TYPE_CHECKING:
+    import altair as alt
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -100,6 +106,31 @@ class Space:
 
     def __repr__(self) -> str:
         return f"Space({self.provenance.title()}: {self.n} × {self.d}, {len(self.labels)} labels)"
+
+    def _repr_html_(self) -> str:
+        import pandas as pd
+
+        counts = np.bincount(self.y, minlength=len(self.labels))
+        labels = pd.DataFrame({"label": self.labels, "points": counts}).sort_values("points", ascending=False)
+        return html(repr(self), labels)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each vector: `label`, `word` if known, and its coordinates d0, d1 and so on."""
+        import pandas as pd
+
+        names = {"label": self.label_names} | ({} if self.words is None else {"word": self.words})
+        coordinates = pd.DataFrame(self.X, columns=[f"d{at}" for at in range(self.d)])
+        return pd.concat([pd.DataFrame(names), coordinates], axis=1)
+
+    def plot(self, *, points: int = MOST_POINTS, seed: int = 0) -> alt.LayerChart:
+        """A scatter plot along the first two principal components, coloured by label, as an altair chart.
+
+        points: how many points are drawn; of a larger space, a sample in which every label keeps its share. seed: of
+        the sample. A click on a label in the legend shows it alone; a point shows its row, word and label.
+        """
+        columns: dict[str, Any] = {"row": range(self.n)} | ({} if self.words is None else {"word": self.words})
+        names = self.label_names.tolist()
+        return plot_points(self.X, names, title=self.provenance.title(), columns=columns, points=points, seed=seed)
 
     @property
     def label_names(self) -> NDArray[Any]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import SupportsIndex, overload
+from typing import TYPE_CHECKING, SupportsIndex, overload
 
 from closerlook.errors import InputError
+from closerlook.notebook import html
 from closerlook.representations.space import Space
 from closerlook.tasks.task import split_name, split_order
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Spaces(tuple[Space, ...]):
@@ -50,6 +54,22 @@ class Spaces(tuple[Space, ...]):
             and (split is None or space.provenance.split in {split, split_name(split)})
             and (layer is None or space.provenance.layer == layer)
         )
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each space: where it comes from, and its numbers of vectors, dimensions and labels."""
+        import pandas as pd
+
+        names = ("encoder", "checkpoint", "task", "split", "layer", "pool")
+        return pd.DataFrame(
+            [
+                {name: getattr(space.provenance, name) for name in names}
+                | {"n": space.n, "d": space.d, "labels": len(space.labels)}
+                for space in self
+            ]
+        )
+
+    def _repr_html_(self) -> str:
+        return html(f"{len(self)} {'space' if len(self) == 1 else 'spaces'}", self.to_frame())
 
     def _splits(self) -> list[str]:
         return sorted({space.provenance.split or "" for space in self}, key=split_order)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from closerlook.notebook import html
 from closerlook.representations.atomic import check_writable
 from closerlook.study.cells import ResolvedPlan
 from closerlook.study.cluster import Cluster
@@ -16,8 +17,11 @@ from closerlook.study.forecasting import foresee
 from closerlook.study.kinds import estimate_cell
 from closerlook.study.plan import Plan
 from closerlook.study.resolving import resolve_source
-from closerlook.study.results import write_results
+from closerlook.study.results import load_results, write_results
 from closerlook.study.runner import ProgressCallback, StudyState, check_folder, study_lock, work_through
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 STORE = "store"
 
@@ -30,6 +34,17 @@ class CompletedStudy:
     table: Path
     state: StudyState
     seconds: float
+
+    def __repr__(self) -> str:
+        failed = f", {len(self.state.failed)} failed" if self.state.failed else ""
+        return f"CompletedStudy({self.out.name}: {len(self.state.done)} cells{failed}, {self.seconds:.0f} s)"
+
+    def to_frame(self) -> pd.DataFrame:
+        """The table of results: one row for each measurement."""
+        return load_results(self.table)
+
+    def _repr_html_(self) -> str:
+        return html(repr(self), f"Table: {self.table}")
 
 
 def run_study(

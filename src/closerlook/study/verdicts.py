@@ -9,12 +9,16 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from closerlook.notebook import html
 from closerlook.study.noise import Effect
 from closerlook.study.runs import Pair
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Verdict = Literal["holds", "fails", "mixed", "within noise", "cannot tell"]
 Support = Literal["for", "against", "within noise", "no answer"]
@@ -97,6 +101,24 @@ class Finding:
     effect: MedianEffect | None
     p_value: float | None
     answers: tuple[Answer, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Finding({self.number}. {self.title}: {self.verdict}, {self.n_for} of {self.n_pairs} pairs support it)"
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each pair of encoder and task: its answer, the change that decides, its margin, and why."""
+        import pandas as pd
+
+        rows = []
+        for answer in self.answers:
+            effect = (None, None) if answer.effect is None else (answer.effect.value, answer.effect.margin)
+            pair = answer.pair
+            rows.append((pair.encoder, pair.tuned_on, pair.task, answer.support, *effect, answer.reason))
+        columns = ["encoder", "tuned_on", "task", "support", "effect", "margin", "reason"]
+        return pd.DataFrame(rows, columns=columns).astype({"effect": "float64", "margin": "float64"})
+
+    def _repr_html_(self) -> str:
+        return html(f"{self.number}. {self.title}: {self.verdict}", self.sentence, self.to_frame())
 
     @property
     def n_pairs(self) -> int:

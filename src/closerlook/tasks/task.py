@@ -7,13 +7,17 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from closerlook.errors import InputError
+from closerlook.notebook import html
 from closerlook.texts import Text, TextPair, joined, words_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Unit = Literal["token", "pair", "span", "sentence"]
 
@@ -186,6 +190,38 @@ class Task:
     def __repr__(self) -> str:
         sizes = ", ".join(f"{split.name} {len(split)}" for split in self.splits)
         return f"Task({self.name!r}, {self.unit}, {len(self.labels)} labels, {sizes})"
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each example: split, number of its text, the text, its word or span (`example`), and its label.
+
+        For sentences, `example` is the text itself.
+
+        >>> task = Task.build("weather", "token", {"train": [(("light", "rain"), [((1,), "NOUN")])]})
+        >>> task.to_frame().to_dict("records")
+        [{'split': 'train', 'sentence': 0, 'text': 'light rain', 'example': 'rain', 'label': 'NOUN'}]
+        """
+        import pandas as pd
+
+        parts = []
+        for split in self.splits:
+            texts = [joined(split.texts[at]) for at in split.sentence.tolist()]
+            parts.append(
+                pd.DataFrame(
+                    {
+                        "split": split.name,
+                        "sentence": split.sentence,
+                        "text": texts,
+                        "example": self.words(split) or texts,
+                        "label": [self.labels[code] for code in split.y.tolist()],
+                    }
+                )
+            )
+        return pd.concat(parts, ignore_index=True)
+
+    def _repr_html_(self) -> str:
+        counts = self.to_frame().groupby(["label", "split"], sort=False).size().unstack(fill_value=0)
+        counts = counts.reindex(columns=[split.name for split in self.splits], fill_value=0)
+        return html(repr(self), list(self.notes), counts.sort_index().reset_index())
 
 
 def _split(name: str, unit: Unit, texts: Sequence[Annotated], labels: tuple[str, ...]) -> Split:

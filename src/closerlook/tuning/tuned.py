@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from closerlook.encoders.source import EncoderInfo
 from closerlook.errors import DamagedFileError, InputError
+from closerlook.notebook import html
 from closerlook.representations.checked_json import read_checked, write_checked
 from closerlook.representations.extract import choose_layers, fetch_spaces
 from closerlook.representations.space import Provenance
@@ -18,6 +19,9 @@ from closerlook.tasks import load_task
 from closerlook.tasks.catalogue import CATALOGUE
 from closerlook.tasks.task import Task
 from closerlook.tuning.settings import Layers, TaskSource, TuningSettings
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FILE = "tuned.json"
 
@@ -61,6 +65,28 @@ class TuningResult:
     seconds: float
     device: str
     versions: dict[str, str]
+
+    def __repr__(self) -> str:
+        return (
+            f"TuningResult({self.encoder} on {self.task}, seed {self.seed}: {self.steps} steps, "
+            f"{len(self.snapshots)} snapshots)"
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each snapshot and split: step, epoch, split, and the loss and accuracy of the linear head."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            [
+                (one.step, one.epoch, split, one.loss[split], one.accuracy[split])
+                for one in self.snapshots
+                for split in one.accuracy
+            ],
+            columns=["step", "epoch", "split", "loss", "accuracy"],
+        )
+
+    def _repr_html_(self) -> str:
+        return html(repr(self), self.to_frame())
 
     @property
     def seed(self) -> int:

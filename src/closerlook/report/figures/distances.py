@@ -10,13 +10,14 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from closerlook.plots.distances import heat_map
 from closerlook.report.before_after import runs_of
 from closerlook.report.figures.figure import Figure, Layout, Toggle
 from closerlook.report.figures.style import (
     GREY,
     HEIGHT,
     OKABE_ITO,
-    PANEL,
+    ROWS,
     SHOWN,
     WIDTH,
     axis_width,
@@ -299,31 +300,10 @@ def label_distance_data(results: Results, encoder: str, task: str, runs: Sequenc
 def _heat(data: pd.DataFrame, labels: list[str], states: list[str]) -> ChartType:
     import altair as alt
 
-    size = 10 if len(labels) <= 24 else 8
-    side = max(PANEL, round(9.5 * len(labels)))
-    legend = alt.Legend(title="distance", gradientLength=180, orient="bottom", direction="horizontal")
-    colour = alt.Color(
-        "distance:Q", scale=alt.Scale(scheme="viridis", domain=[0, float(data.distance.max())]), legend=legend
-    )
-
-    def axis() -> alt.Axis:
-        return alt.Axis(
-            labelFontSize=size, labelOverlap=True, ticks=False, domain=False, labelLimit=90, title=None, grid=False
-        )
+    largest = float(data.distance.max())
 
     def panel(state: str) -> alt.Chart:
-        chart: alt.Chart = (
-            charted()
-            .transform_filter(f"datum.state == '{state}'")
-            .mark_rect()
-            .encode(
-                x=alt.X("other:N", axis=axis(), scale=alt.Scale(domain=labels)),
-                y=alt.Y("label:N", axis=axis(), scale=alt.Scale(domain=labels)),
-                color=colour,
-                tooltip=[alt.Tooltip("label:N"), alt.Tooltip("other:N"), alt.Tooltip("distance:Q", format=".3f")],
-            )
-            .properties(width=side, height=side, title=alt.Title(state, fontSize=12))
-        )
-        return chart
+        chart = heat_map(alt.NamedData(ROWS), labels, largest, alt.Title(state, fontSize=12))
+        return chart.transform_filter(f"datum.state == '{state}'")
 
     return alt.hconcat(*(panel(state) for state in states), spacing=24)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from closerlook.report.figures.style import CONFIG, ROWS
+from closerlook.plots.style import CONFIG, records
+from closerlook.report.figures.style import ROWS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,10 +73,14 @@ class Figure:
     def specification(self, *, titled: bool = False) -> Specification:
         """The chart in Vega-Lite, with its data and the shared style; titled: with title and caption, for a file."""
         spec: Specification = self.chart.to_dict(validate=False)
-        spec["datasets"] = {ROWS: json.loads(self.data.to_json(orient="records", double_precision=15))}
+        spec["datasets"] = {ROWS: records(self.data)}
         spec["config"] = CONFIG
         spec["description"] = self.alt
         if titled:
-            caption = self.caption.replace("Shown at first: ", "Shown: ")
-            spec["title"] = {"text": self.title, "subtitle": wrap(caption, LINE)}
+            spec["title"] = self.heading()
         return spec
+
+    def heading(self) -> Specification:
+        """The title and the caption as a title of Vega-Lite, for a chart that has no buttons."""
+        caption = self.caption.replace("Shown at first: ", "Shown: ")
+        return {"text": self.title, "subtitle": wrap(caption, LINE)}

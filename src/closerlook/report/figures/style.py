@@ -1,82 +1,47 @@
-"""The style that all figures share: fonts, axes, and colours that colour-blind readers can distinguish."""
+"""The style of the figures of a page: the style of all charts, and what only figures with buttons need."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
+
+from closerlook.plots.style import (
+    AFTER,
+    BEFORE,
+    GREY,
+    HEIGHT,
+    OKABE_ITO,
+    PANEL,
+    WIDTH,
+    axis_width,
+    compact,
+    shorten,
+)
 
 if TYPE_CHECKING:
     import altair as alt
-    import pandas as pd
 
-    ChartType = alt.Chart | alt.LayerChart | alt.FacetChart | alt.ConcatChart | alt.HConcatChart
+    from closerlook.plots.style import ChartType
 
-OKABE_ITO = ("#0072B2", "#009E73", "#56B4E9", "#D55E00", "#E69F00", "#CC79A7")
-"""The palette of Okabe and Ito without black and yellow, which are invisible on a dark or a light page."""
-
-GREY = "#8A9099"
-BEFORE, AFTER = "#8A9099", "#0072B2"
-FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
-WIDTH, HEIGHT = 460, 300
-PANEL = 280
-LABEL_LIMIT = 130
-
-CONFIG: dict[str, object] = {
-    "font": FONT,
-    "background": "white",
-    "padding": 8,
-    "view": {"stroke": None},
-    "axis": {
-        "labelFontSize": 11,
-        "titleFontSize": 12,
-        "titleFontWeight": "normal",
-        "labelColor": "#3c434d",
-        "titleColor": "#1d232b",
-        "gridColor": "#e7e9ec",
-        "domainColor": "#aab0b8",
-        "tickColor": "#aab0b8",
-        "labelLimit": LABEL_LIMIT,
-        "titlePadding": 8,
-        "tickSize": 4,
-    },
-    "legend": {
-        "labelFontSize": 11,
-        "titleFontSize": 11,
-        "titleFontWeight": "normal",
-        "labelColor": "#1d232b",
-        "titleColor": "#3c434d",
-        "labelLimit": LABEL_LIMIT,
-        "symbolStrokeWidth": 2,
-    },
-    "title": {
-        "anchor": "start",
-        "fontSize": 13,
-        "fontWeight": 600,
-        "color": "#1d232b",
-        "subtitleFontSize": 11,
-        "subtitleColor": "#59616c",
-        "offset": 12,
-        "limit": 900,
-    },
-    "text": {"color": "#1d232b"},
-}
-
-
-def shorten(text: str, most: int = 60) -> str:
-    """A name for a title, shortened in the middle if it is long."""
-    return text if len(text) <= most else f"{text[: most * 2 // 3]}…{text[-most // 4 :]}"
-
-
-def compact(frame: pd.DataFrame, digits: int = 5) -> pd.DataFrame:
-    """The table with numbers rounded to `digits` significant digits: more are invisible and make the page large."""
-    import numpy as np
-
-    frame = frame.copy()
-    for name in frame.select_dtypes([np.floating]):
-        values = frame[name].to_numpy()
-        scale = 10.0 ** (digits - 1 - np.floor(np.log10(np.abs(np.where((values == 0) | np.isnan(values), 1, values)))))
-        frame[name] = np.round(values * scale) / scale
-    return frame
+__all__ = [
+    "AFTER",
+    "BEFORE",
+    "GREY",
+    "HEIGHT",
+    "OKABE_ITO",
+    "PANEL",
+    "ROWS",
+    "SHOWN",
+    "WIDTH",
+    "ChartType",
+    "axis_width",
+    "charted",
+    "compact",
+    "is_shown",
+    "shorten",
+    "shown_labels",
+    "step_axis",
+    "step_scale_text",
+]
 
 
 def step_axis(steps: list[int], title: str = "training step") -> alt.X:
@@ -108,11 +73,6 @@ def shown_labels(labels: list[str]) -> alt.Parameter:
     import altair as alt
 
     return alt.param(name="shown", value=labels)
-
-
-def axis_width(names: Iterable[str]) -> int:
-    """The approximate width in pixels of the longest name next to an axis."""
-    return round(min(LABEL_LIMIT, 6.6 * max(map(len, names), default=0))) + 22
 
 
 def charted() -> alt.Chart:
