@@ -10,27 +10,29 @@ import numpy as np
 from closerlook.geometry.frame import Floats, Integers
 
 USEFUL = 0.9
-"""Cells are used if at least this share of the points is in the cell of its own label."""
+"""No point gets a cell unless at least this share of the points is in the cell of its own label: fewer save no time."""
 
 BLOCK = 1 << 14
 """Rows that are classified at a time."""
 
 
-def find_cells(Z: Floats, starts: Integers, means: Floats, weights: Floats, clear: float) -> Integers | None:
-    """The cell of each point, the number of a label, or -1 if the point is too close to another cell; None: not useful.
+def find_cells(Z: Floats, starts: Integers, means: Floats, weights: Floats, clear: float) -> Integers:
+    """The cell of each point, which is the number of a label, or -1 if the point is too close to another cell.
 
-    Z: (n, d) points, sorted by label. starts: first point of each label, and the end. means, weights: (m, d) the mean
-    of each label, and the weights of a linear classifier. Its scores are `weights @ (x - means / 2)`; a point is in the
-    cell of the label with the largest score. The hyperplane between two cells has the same score for both labels. All
-    points of a cell are farther than `clear` from it, so that rounding cannot change their side.
+    Z: (n, d) points, sorted by label. starts: the first point of each label, and the end. means, weights: (m, d) the mean of each label, and the weights of a linear classifier. The score
+    of a label is its row of weights times (x - mean / 2); a point is in the cell of the label with the largest score.
+    On the hyperplane between two cells the scores of both labels are equal. All points of a cell are farther than
+    `clear` from it, so that rounding cannot change their side.
     """
     offsets = -0.5 * np.sum(weights * means, axis=1)
-    cells = np.concatenate([_classify(Z[i : i + BLOCK], weights, offsets, clear) for i in range(0, len(Z), BLOCK)])
+    blocks = [_classify(Z[i : i + BLOCK], weights, offsets, clear) for i in range(0, len(Z), BLOCK)]
+    cells = np.concatenate([np.empty(0, np.int64), *blocks])
     own = np.repeat(np.arange(len(means)), np.diff(starts))
-    return cells if np.mean(cells == own) >= USEFUL else None
+    return cells if np.mean(cells == own) >= USEFUL else np.full(len(Z), -1)
 
 
 def _classify(points: Floats, weights: Floats, offsets: Floats, clear: float) -> Integers:
+    """The cells of some points; offsets: (m,) what is added to the scores."""
     best = np.argmax(points @ weights.T + offsets, axis=1)
     cells = np.full(len(points), -1)
     for label in range(len(weights)):

@@ -245,7 +245,7 @@ def _merge(
     Z = np.ascontiguousarray(space.Z[rows])
     number = {label: i for i, label in enumerate(entering)}
     inner_overlaps = [[number[other] for other in overlapping_labels[label]] for label in entering]
-    basis, planes, cells = _directions(Z, n, starts, inner_overlaps, space.tau + 2 * space.slack)
+    basis, planes, means, weights = _directions(Z, n, starts, inner_overlaps)
     n_rows = len(space.codes)
     start = n_rows // 10  # the test of each label as a whole was the first tenth of the work
     report = (lambda done, total: progress(start + done * (n_rows - start) // total, n_rows)) if progress else None
@@ -264,7 +264,7 @@ def _merge(
         tie=tie,
         limit=n if limited else None,
         alone=points.alone,
-        cells=cells,
+        cells=find_cells(Z[:n], starts, means, weights, space.tau + 2 * space.slack),
         threads=threads,
         progress=report,
     )
@@ -272,12 +272,13 @@ def _merge(
 
 
 def _directions(
-    Z: Floats, n: int, starts: Integers, overlapping_labels: list[list[int]], clear: float
-) -> tuple[Floats, list[tuple[int, int, Floats]], Integers | None]:
-    """The directions of largest variance, hyperplanes between overlapping labels, and the cells of the points.
+    Z: Floats, n: int, starts: Integers, overlapping_labels: list[list[int]]
+) -> tuple[Floats, list[tuple[int, int, Floats]], Floats, Floats]:
+    """The directions of largest variance, hyperplanes between overlapping labels, and a linear classifier.
 
     For each pair of overlapping labels there are normals of hyperplanes that separate most of their points. Directions
-    , normals and cells only make the tests faster; no result depends on them.
+    and normals only make the tests faster; no result depends on them. The classifier (linear discriminant analysis) is
+    given by the mean and the weights of each label; see `find_cells`.
     """
     d = Z.shape[1]
     scatter = Z.T @ Z / len(Z)
@@ -293,7 +294,7 @@ def _directions(
                 length = float(np.linalg.norm(normal))
                 if np.isfinite(length) and length > 0:
                     planes.append((label, other, normal / length))
-    return np.ascontiguousarray(basis), planes, find_cells(Z[:n], starts, means, whitened, clear)
+    return np.ascontiguousarray(basis), planes, means, whitened
 
 
 # ---- the result ----

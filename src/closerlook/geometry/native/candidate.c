@@ -172,6 +172,7 @@ static int64_t list_foes(Greedy *g, const Candidate *c, int64_t e, int64_t *slot
     if (c->kind == CORE) return cores_open(g->cores, g->link->label[c->a], e, slots);
     if (c->kind == MIXED) return planes_foes(g->planes, e, c->a, c->b, slots);
     int apart = c->cell >= 0 && c->cell != foe;
+    if (!cores_size(g->cores, foe)) return planes_foes(g->planes, e, c->a, c->b, slots);
     if (!apart && !cores_is_met(g->cores, c->a, foe) && !cores_is_met(g->cores, c->b, foe)) {
         apart = recall_core(g, c, foe);
         if (apart) cores_union_apart(g->cores, foe);
@@ -189,6 +190,7 @@ static void filter_by_cores(Greedy *g, const Candidate *c, int64_t foe, int64_t 
 {
     int64_t kept = from, label = g->link->label[c->a], inside = 0;
     int apart = 0;
+    if (c->kind == MIXED || !cores_size(g->cores, c->kind == CORE ? label : foe)) return;
     for (int64_t i = from; i < g->rest_n; i++) inside += cores_kind(g->cores, g->rest[i]) == CORE;
     if (c->kind == OUTSIDE && inside && cores_useful(g->cores) && !cores_is_met(g->cores, c->a, foe) &&
         !cores_is_met(g->cores, c->b, foe)) {
@@ -219,12 +221,12 @@ static void gather_foes(Greedy *g, const Candidate *c)
     for (int64_t e = g->foe_start[label]; e < g->foe_start[label + 1]; e++) {
         int64_t from = g->rest_n, *rest = g->rest + from, n = l->alive_n[g->foe[e]];
         g->counts.foes += n;
-        int64_t kept = g->cores ? list_foes(g, c, e, rest) : planes_foes(g->planes, e, a, b, rest);
+        int64_t kept = list_foes(g, c, e, rest);
         if (kept) kept = planes_filter(g->planes, e, a, b, rest, kept);
         g->counts.by_plane += n - kept;
         g->rest_n = from + kept;
         filter_by_spheres(g, from, 0);
-        if (g->cores) filter_by_cores(g, c, g->foe[e], from);
+        filter_by_cores(g, c, g->foe[e], from);
     }
     int64_t from = g->rest_n;
     for (int64_t i = g->block_start[label]; i < g->block_start[label + 1]; i++) g->rest[g->rest_n++] = g->n + g->block[i];
@@ -337,11 +339,9 @@ static void filter_by_found(Greedy *g, const Candidate *c, int64_t from, int64_t
 int candidate_allowed(Greedy *g, int64_t a, int64_t b)
 {
     Linkage *l = g->link;
-    Candidate c = {a, b, l->size[a] >= l->size[b] ? a : b, l->size[a] >= l->size[b] ? b : a, 0, MIXED, -1};
-    if (g->cores) {
-        c.kind = cores_kind_of_union(g->cores, a, b), c.cell = cores_cell(g->cores, a, b);
-        cores_begin(g->cores);
-    }
+    Candidate c = {a, b, l->size[a] >= l->size[b] ? a : b, l->size[a] >= l->size[b] ? b : a, 0,
+                   cores_kind_of_union(g->cores, a, b), cores_cell(g->cores, a, b)};
+    cores_begin(g->cores);
     planes_tick(g->planes);
     g->union_radius = linkage_union(l, a, b, g->union_mean, g->union_lead);
     g->members_n = 0, g->passed[0] = g->passed[1] = -1;

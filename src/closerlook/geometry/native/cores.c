@@ -106,9 +106,11 @@ Cores *cores_new(const Linkage *link, const int64_t *cell, const int64_t *foe_st
     return c;
 }
 
+int64_t cores_size(const Cores *c, int64_t label) { return c->start[label + 1] - c->start[label]; }
+
 const int64_t *cores_points(const Cores *c, int64_t label, int64_t *n, const double **mean)
 {
-    *n = c->start[label + 1] - c->start[label], *mean = c->mean + label * c->link->d;
+    *n = cores_size(c, label), *mean = c->mean + label * c->link->d;
     return c->point + c->start[label];
 }
 

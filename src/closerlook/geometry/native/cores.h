@@ -13,6 +13,8 @@ typedef struct Cores Cores;
 /* cell: for each point the label of its cell; -1: none. foe_start, foe: see engine.h. */
 Cores *cores_new(const Linkage *link, const int64_t *cell, const int64_t *foe_start, const int64_t *foe);
 
+int64_t cores_size(const Cores *cores, int64_t label); /* points of a core */
+
 /* The points of a label's core, their number and their mean. */
 const int64_t *cores_points(const Cores *cores, int64_t label, int64_t *n, const double **mean);
 

@@ -43,7 +43,7 @@ static void prepare(void *arguments)
     }
     g->planes = planes_new(g->link, g->foe_start, g->foe, g->clear, g->crew);
     g->memory = memory_new(g->link, n + frozen + plan->labels, g->clear);
-    if (plan->cell) g->cores = cores_new(g->link, plan->cell, g->foe_start, g->foe);
+    g->cores = cores_new(g->link, plan->cell, g->foe_start, g->foe);
     g->last_blocker = allocate(n + 1, sizeof(int64_t));
     for (int64_t i = 0; i < n; i++) g->last_blocker[i] = -1;
     g->rest = allocate(n + frozen + 1, sizeof(int64_t));
@@ -66,9 +66,10 @@ static void prepare(void *arguments)
 }
 
 Status greedy_new(const double *X, int64_t n, int64_t frozen, int64_t d, int64_t labels, const int64_t *start,
-                  const int64_t *order, const double *mass, const double *basis, const int64_t *foe_start,
-                  const int64_t *foe, const int64_t *block_start, const int64_t *block, double tau, double slack,
-                  double tie, int64_t limit, const signed char *alone, const int64_t *cell, int threads, Greedy **greedy)
+                  const int64_t *order, const double *mass, const double *basis, const int64_t *cell,
+                  const int64_t *foe_start, const int64_t *foe, const int64_t *block_start, const int64_t *block,
+                  double tau, double slack, double tie, int64_t limit, const signed char *alone, int threads,
+                  Greedy **greedy)
 {
     *greedy = NULL;
     Call *call = call_new();
@@ -142,7 +143,7 @@ static void run_stretch(void *arguments)
         g->last_blocker[slot] = blocker;
         memory_confirm(g->memory, slot);
         planes_merge(g->planes, slot, gone);
-        if (g->cores) cores_merge(g->cores, slot, gone);
+        cores_merge(g->cores, slot, gone);
         if (g->blocked) refused_merge(g->blocked, slot, gone);
     } while (seconds_now() < end);
 }

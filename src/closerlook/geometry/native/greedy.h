@@ -25,8 +25,8 @@ typedef struct {
 typedef struct {
     int64_t a, b, large, small;
     int crowded;  /* many foes are left after the cheapest tests */
-    int kind;     /* with cores: see cores.h */
-    int64_t cell; /* with cores: the cell of all its points, or -1 */
+    int kind;     /* see cores.h */
+    int64_t cell; /* of all its points, or -1 */
 } Candidate;
 
 struct Greedy {
@@ -42,7 +42,7 @@ struct Greedy {
     Solver **solver;
     Planes *planes;
     Memory *memory;
-    Cores *cores; /* NULL: none */
+    Cores *cores;
     int64_t *last_blocker; /* for each slot; -1: none */
     int64_t passed[2];     /* foes of the candidate that were tested first */
     int64_t *rest, rest_n, *place;
