@@ -30,11 +30,13 @@ def spaces() -> dict[str, tuple[Points, Labels]]:
     y = rng.integers(0, 3, 260)
     blobs = rng.normal(size=(260, 6)) + 2 * rng.normal(size=(3, 6))[y]
     mislabelled = np.where(rng.random(260) < 0.05, rng.integers(0, 3, 260), y)
+    few = np.where(rng.random(260) < 0.06, rng.integers(0, 3, 260), y)
     grid = np.array([(i, j) for i in range(15) for j in range(15)], dtype=np.float64)
     halves = (grid.sum(axis=1) > 13) ^ (rng.random(225) < 0.03)
     radii, every_30th = np.linspace(0.1, 3, 240)[:, None], np.arange(240) % 30 == 7
     return {
         "mislabelled blobs": (blobs, mislabelled),
+        "few mislabelled points in 9 dimensions": (rng.normal(size=(260, 9)) + 3 * rng.normal(size=(3, 9))[y], few),
         "random labels": (rng.normal(size=(200, 20)), rng.integers(0, 2, 200)),
         "a grid, where most distances are equal": (grid, halves.astype(np.int64)),
         "nearly equal distances": (grid + 1e-12 * rng.normal(size=grid.shape), halves.astype(np.int64)),
@@ -114,6 +116,8 @@ import json, sys
 from pathlib import Path
 from closerlook.geometry import cluster, kernels
 kernels.LIBRARY = Path(sys.argv[1])
+from closerlook.geometry import cells
+cells.USEFUL = float(sys.argv[2])
 from tests.geometry.sets import small_sets
 from tests.geometry.test_merge_order import spaces
 sets = {name: (X, y) for name, X, y in small_sets()} | spaces()
@@ -134,13 +138,15 @@ LIMITS = {
     "BLOCK",
     "CROWD",
     "EXTENT_BYTES",
+    "TRIALS",
 }
 """Limits of the merging that only affect its speed; the small ones make every branch run on small sets."""
 
 
-def clusters_with(library: Path) -> dict[str, list[list[int]]]:
+def clusters_with(library: Path, useful: float) -> dict[str, list[list[int]]]:
+    """The clusters and merges of all sets; useful: see `closerlook.geometry.cells`."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
-    command = [sys.executable, "-c", CLUSTER_ALL, str(library)]
+    command = [sys.executable, "-c", CLUSTER_ALL, str(library), str(useful)]
     process = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, cwd=ROOT)
     results: dict[str, list[list[int]]] = json.loads(process.stdout)
     return results
@@ -154,6 +160,6 @@ def test_clusters_do_not_depend_on_the_limits_of_the_engine(tmp_path: Path) -> N
     small = tmp_path / "small.so"
     compiler = [*hatch_build.find_compiler(), *hatch_build.FLAGS, "-DSMALL_SIZES"]
     hatch_build.run_compiler([*compiler, "-o", str(small), *map(str, sources), *hatch_build.LIBRARIES])
-    results, expected = clusters_with(small), clusters_with(LIBRARY)
+    results, expected = clusters_with(small, useful=0), clusters_with(LIBRARY, useful=2)
     assert results == expected
     assert len(results) > 100

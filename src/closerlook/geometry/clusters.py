@@ -20,6 +20,7 @@ from closerlook.geometry import kernels
 from closerlook.geometry.arrange import Arrangement, arrange, same_rows
 from closerlook.geometry.attempts import Attempts, Limit, check_attempts, enter
 from closerlook.geometry.blocked import BlockedMerge, Refusals
+from closerlook.geometry.cells import find_cells
 from closerlook.geometry.frame import Floats, Frame, Integers, Label, as_labels, as_points, check_differences
 from closerlook.geometry.hulls import TAU, check_tau
 from closerlook.geometry.kernels import Progress
@@ -272,7 +273,7 @@ def _merge(
     Z = np.ascontiguousarray(space.Z[rows])
     number = {label: i for i, label in enumerate(entering)}
     inner_overlaps = [[number[other] for other in overlapping_labels[label]] for label in entering]
-    basis, planes = _directions(Z, n, starts, inner_overlaps)
+    basis, planes, means, weights = _directions(Z, n, starts, inner_overlaps)
     n_rows = len(space.codes)
     start = n_rows // 10  # the test of each label as a whole was the first tenth of the work
     report = (lambda done, total: progress(start + done * (n_rows - start) // total, n_rows)) if progress else None
@@ -291,6 +292,7 @@ def _merge(
         tie=tie,
         limit=n if limited else None,
         alone=points.alone,
+        cells=find_cells(Z[:n], starts, means, weights, space.tau + 2 * space.slack),
         threads=threads,
         progress=report,
     )
@@ -299,11 +301,12 @@ def _merge(
 
 def _directions(
     Z: Floats, n: int, starts: Integers, overlapping_labels: list[list[int]]
-) -> tuple[Floats, list[tuple[int, int, Floats]]]:
-    """The directions of largest variance, and hyperplanes between overlapping labels.
+) -> tuple[Floats, list[tuple[int, int, Floats]], Floats, Floats]:
+    """The directions of largest variance, hyperplanes between overlapping labels, and a linear classifier.
 
     For each pair of overlapping labels there are normals of hyperplanes that separate most of their points. Directions
-    and normals only make the tests faster; no result depends on them.
+    and normals only make the tests faster; no result depends on them. The classifier (linear discriminant analysis) is
+    given by the mean and the weights of each label; see `find_cells`.
     """
     d = Z.shape[1]
     scatter = Z.T @ Z / len(Z)
@@ -319,7 +322,7 @@ def _directions(
                 length = float(np.linalg.norm(normal))
                 if np.isfinite(length) and length > 0:
                     planes.append((label, other, normal / length))
-    return np.ascontiguousarray(basis), planes
+    return np.ascontiguousarray(basis), planes, means, whitened
 
 
 # ---- the result ----

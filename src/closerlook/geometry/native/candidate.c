@@ -45,20 +45,30 @@ static int apart_by_means(Greedy *g, int64_t a, int64_t b, Found *f)
     return f->low - f->high > g->clear;
 }
 
+/* The points of a cluster, a frozen row or a core; room: where those of a cluster are written to. */
+static Points points_of(const Greedy *g, int64_t foe, int64_t *room)
+{
+    Points p = {room, 1, NULL};
+    if (foe >= g->n + g->frozen) {
+        p.places = cores_points(g->cores, foe - g->n - g->frozen, &p.n, &p.mean);
+        return p;
+    }
+    p.mean = mean_of(g, foe);
+    if (foe < g->n)
+        p.n = linkage_points(g->link, foe, room);
+    else
+        room[0] = foe;
+    return p;
+}
+
 static void try_foe(void *context, int64_t task, int worker)
 {
     Greedy *g = context;
     Trial *t = &g->trial[task];
     Found *f = &t->found;
     Solver *s = g->solver[worker];
-    int64_t *members = g->foe_members[worker], n = 1;
-    if (f->foe < g->n)
-        n = linkage_points(g->link, f->foe, members);
-    else
-        members[0] = f->foe;
     Wanted wanted = {g->tau, g->slack, 0, 100 * (g->d + 100)};
-    const double *mean = mean_of(g, f->foe);
-    Points own = {g->members, g->members_n, g->union_mean}, foe = {members, n, mean};
+    Points own = {g->members, g->members_n, g->union_mean}, foe = points_of(g, f->foe, g->foe_members[worker]);
     Points news = {g->members + g->news, g->members_n - g->news, NULL};
     t->verdict = f->turned ? solve(s, foe, own, &wanted, t->from, news, -1) : solve(s, own, foe, &wanted, t->from, news, 1);
     t->steps = solver_steps(s);
@@ -107,19 +117,116 @@ static void filter_by_spheres(Greedy *g, int64_t from, int frozen)
     g->rest_n = kept;
 }
 
+/* ---- cores: see cores.h ---- */
+
+static void list_members(Greedy *g, const Candidate *c)
+{
+    if (g->members_n) return;
+    g->news = linkage_points(g->link, c->large, g->members);
+    g->members_n = g->news + linkage_points(g->link, c->small, g->members + g->news);
+}
+
+/* Whether a hyperplane stored for one of the parts and the core of a label separates the union from it. */
+static int recall_core(Greedy *g, const Candidate *c, int64_t label)
+{
+    int64_t core = g->n + g->frozen + label;
+    return memory_recall(g->memory, c->large, c->small, core, 1) || memory_recall(g->memory, c->small, c->large, core, 0);
+}
+
+/* Whether the solver separates the union from the core of a label. */
+static int solve_core(Greedy *g, const Candidate *c, int64_t label)
+{
+    Trial *t = &g->trial[0];
+    list_members(g, c);
+    t->found.foe = g->n + g->frozen + label;
+    t->from = memory_state(g->memory, c->large, t->found.foe, &t->found.turned);
+    solver_share(g->solver[0], g->crew);
+    try_foe(g, 0, 0);
+    if (t->verdict == SEPARABLE) memory_keep(g->memory, c->large, &t->found);
+    return t->verdict == SEPARABLE;
+}
+
+/* Whether a cluster is separable from the core of a label, by its stored hyperplane or by the solver. */
+static int settle_core(Greedy *g, int64_t slot, int64_t label)
+{
+    Solver *s = g->solver[0];
+    Found f = {.foe = g->n + g->frozen + label, .solved = 1, .normal = g->trial[0].found.normal};
+    if (memory_apart(g->memory, slot, f.foe)) return 1;
+    Wanted wanted = {g->tau, g->slack, 0, 100 * (g->d + 100)};
+    Points own = points_of(g, slot, g->foe_members[0]), core = points_of(g, f.foe, NULL);
+    const State *from = memory_state(g->memory, slot, f.foe, &f.turned);
+    solver_share(s, g->crew);
+    int verdict = f.turned ? solve(s, core, own, &wanted, from, own, -1) : solve(s, own, core, &wanted, from, own, 1);
+    if (verdict != SEPARABLE) return 0;
+    f.low = solver_low_a(s), f.high = solver_high_b(s);
+    memcpy(f.normal, solver_normal(s), sizeof(double) * g->d);
+    f.state = solver_active_n(s) >= STATEFUL ? solver_save(s) : NULL;
+    memory_keep_now(g->memory, slot, &f);
+    return 1;
+}
+
+/* List the clusters of a foe label that neither the cells nor a core separate from the union. */
+static int64_t list_foes(Greedy *g, const Candidate *c, int64_t e, int64_t *slots)
+{
+    int64_t foe = g->foe[e], kept = 0;
+    if (c->kind == CORE) return cores_open(g->cores, g->link->label[c->a], e, slots);
+    if (c->kind == MIXED) return planes_foes(g->planes, e, c->a, c->b, slots);
+    int apart = c->cell >= 0 && c->cell != foe;
+    if (!cores_size(g->cores, foe)) return planes_foes(g->planes, e, c->a, c->b, slots);
+    if (!apart && !cores_is_met(g->cores, c->a, foe) && !cores_is_met(g->cores, c->b, foe)) {
+        apart = recall_core(g, c, foe);
+        if (apart) cores_union_apart(g->cores, foe);
+    }
+    int64_t n = apart ? cores_others(g->cores, foe, slots) : planes_foes(g->planes, e, c->a, c->b, slots);
+    for (int64_t i = 0; i < n; i++) {
+        slots[kept] = slots[i];
+        kept += !cores_elsewhere(g->cores, c->cell, slots[i]);
+    }
+    return kept;
+}
+
+/* Drop from rest[from..) the clusters of a foe label that a comparison with a core separates from the union. */
+static void filter_by_cores(Greedy *g, const Candidate *c, int64_t foe, int64_t from)
+{
+    int64_t kept = from, label = g->link->label[c->a], inside = 0;
+    int apart = 0;
+    if (c->kind == MIXED || !cores_size(g->cores, c->kind == CORE ? label : foe)) return;
+    for (int64_t i = from; i < g->rest_n; i++) inside += cores_kind(g->cores, g->rest[i]) == CORE;
+    if (c->kind == OUTSIDE && inside && cores_useful(g->cores) && !cores_is_met(g->cores, c->a, foe) &&
+        !cores_is_met(g->cores, c->b, foe)) {
+        apart = solve_core(g, c, foe);
+        (apart ? cores_union_apart : cores_union_met)(g->cores, foe);
+        cores_count(g->cores, apart);
+    }
+    for (int64_t i = from; i < g->rest_n; i++) {
+        int64_t slot = g->rest[i];
+        int settled = apart && cores_kind(g->cores, slot) == CORE;
+        if (c->kind == CORE && cores_useful(g->cores) && !cores_is_met(g->cores, slot, label)) {
+            settled = settle_core(g, slot, label);
+            (settled ? cores_set_apart : cores_set_met)(g->cores, slot, label);
+            cores_count(g->cores, settled);
+        }
+        g->rest[kept] = slot;
+        kept += !settled;
+    }
+    g->rest_n = kept;
+}
+
 /* Write to rest the opposing clusters that the cheap tests do not settle. */
-static void gather_foes(Greedy *g, int64_t a, int64_t b)
+static void gather_foes(Greedy *g, const Candidate *c)
 {
     Linkage *l = g->link;
-    int64_t label = l->label[a];
+    int64_t a = c->a, b = c->b, label = l->label[a];
     g->rest_n = 0;
     for (int64_t e = g->foe_start[label]; e < g->foe_start[label + 1]; e++) {
-        int64_t from = g->rest_n, foe = g->foe[e], n = l->alive_n[foe];
+        int64_t from = g->rest_n, *rest = g->rest + from, n = l->alive_n[g->foe[e]];
         g->counts.foes += n;
-        int64_t kept = planes_filter(g->planes, e, a, b, g->rest + from, planes_foes(g->planes, e, a, b, g->rest + from));
+        int64_t kept = list_foes(g, c, e, rest);
+        if (kept) kept = planes_filter(g->planes, e, a, b, rest, kept);
         g->counts.by_plane += n - kept;
         g->rest_n = from + kept;
         filter_by_spheres(g, from, 0);
+        filter_by_cores(g, c, g->foe[e], from);
     }
     int64_t from = g->rest_n;
     for (int64_t i = g->block_start[label]; i < g->block_start[label + 1]; i++) g->rest[g->rest_n++] = g->n + g->block[i];
@@ -147,10 +254,7 @@ static void sort_foes(Greedy *g)
 static int solve_foes(Greedy *g, const Candidate *c, const int64_t *foes, int64_t n)
 {
     Linkage *l = g->link;
-    if (!g->members_n) {
-        g->news = linkage_points(l, c->large, g->members);
-        g->members_n = g->news + linkage_points(l, c->small, g->members + g->news);
-    }
+    list_members(g, c);
     for (int64_t i = 0; i < n; i++) {
         Trial *t = &g->trial[i];
         t->found.foe = foes[i];
@@ -235,12 +339,14 @@ static void filter_by_found(Greedy *g, const Candidate *c, int64_t from, int64_t
 int candidate_allowed(Greedy *g, int64_t a, int64_t b)
 {
     Linkage *l = g->link;
-    Candidate c = {a, b, l->size[a] >= l->size[b] ? a : b, l->size[a] >= l->size[b] ? b : a, 0};
+    Candidate c = {a, b, l->size[a] >= l->size[b] ? a : b, l->size[a] >= l->size[b] ? b : a, 0,
+                   cores_kind_of_union(g->cores, a, b), cores_cell(g->cores, a, b)};
+    cores_begin(g->cores);
     planes_tick(g->planes);
     g->union_radius = linkage_union(l, a, b, g->union_mean, g->union_lead);
     g->members_n = 0, g->passed[0] = g->passed[1] = -1;
     if (!pass_blocker(g, &c, a) || !pass_blocker(g, &c, b)) return 0;
-    gather_foes(g, a, b);
+    gather_foes(g, &c);
     int64_t kept = 0;
     c.crowded = g->rest_n >= FEW;
     for (int64_t i = 0; i < g->rest_n; i++) {

@@ -2,6 +2,7 @@
 #ifndef CLOSERLOOK_GREEDY_H
 #define CLOSERLOOK_GREEDY_H
 
+#include "cores.h"
 #include "engine.h"
 #include "hull.h"
 #include "linkage.h"
@@ -23,7 +24,9 @@ typedef struct {
 /* Two clusters that may merge. */
 typedef struct {
     int64_t a, b, large, small;
-    int crowded; /* many foes are left after the cheapest tests */
+    int crowded;  /* many foes are left after the cheapest tests */
+    int kind;     /* see cores.h */
+    int64_t cell; /* of all its points, or -1 */
 } Candidate;
 
 struct Greedy {
@@ -39,6 +42,7 @@ struct Greedy {
     Solver **solver;
     Planes *planes;
     Memory *memory;
+    Cores *cores;
     int64_t *last_blocker; /* for each slot; -1: none */
     int64_t passed[2];     /* foes of the candidate that were tested first */
     int64_t *rest, rest_n, *place;

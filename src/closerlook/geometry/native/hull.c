@@ -198,6 +198,7 @@ double solver_lower(const Solver *s) { return s->lower; }
 double solver_upper(const Solver *s) { return s->upper; }
 double solver_low_a(const Solver *s) { return s->low_a; }
 double solver_high_b(const Solver *s) { return s->high_b; }
+int64_t solver_active_n(const Solver *s) { return s->k; }
 int64_t solver_steps(const Solver *s) { return s->steps; }
 int64_t solver_pricings(const Solver *s) { return s->pricings; }
 

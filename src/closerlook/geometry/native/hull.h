@@ -48,6 +48,7 @@ double solver_upper(const Solver *s); /* proved: rounding is added */
 double solver_low_a(const Solver *s);  /* smallest projection of A on the normal */
 double solver_high_b(const Solver *s); /* largest projection of B */
 int64_t solver_active(const Solver *s, int64_t *places, double *weight, signed char *side);
+int64_t solver_active_n(const Solver *s);
 int64_t solver_steps(const Solver *s);
 int64_t solver_pricings(const Solver *s);
 

@@ -117,6 +117,15 @@ int memory_recall(Memory *m, int64_t part, int64_t other, int64_t foe, int keep)
     return 1;
 }
 
+int memory_apart(Memory *m, int64_t slot, int64_t foe)
+{
+    int above;
+    Pair *p = find(m, slot, foe, &above);
+    if (!p) return 0;
+    catch_up(m->link, p, normal_of(m, p));
+    return p->low - p->high > m->clear;
+}
+
 const State *memory_state(const Memory *m, int64_t part, int64_t foe, int *turned)
 {
     int above;
@@ -139,7 +148,7 @@ static void forget_state(Memory *m, Pair *p)
     p->state = NULL;
 }
 
-void memory_keep(Memory *m, int64_t slot, const Found *f)
+static Pair *store(Memory *m, int64_t slot, const Found *f)
 {
     int64_t a = f->turned ? f->foe : slot, b = f->turned ? slot : f->foe;
     Pair *p = entry_for(m, a, b);
@@ -147,8 +156,24 @@ void memory_keep(Memory *m, int64_t slot, const Found *f)
     if (state && (p->a != a + 1 || p->b != b + 1)) state = NULL, forget_state(m, p);
     *p = (Pair){a + 1, b + 1, tail_of(m->link, a), tail_of(m->link, b), f->low, f->high, f->solved, state};
     memcpy(normal_of(m, p), f->normal, sizeof(double) * m->link->d);
-    m->renewed[m->renewed_n++] = (Renewed){p, a + 1, b + 1, f->state};
+    return p;
 }
+
+void memory_keep(Memory *m, int64_t slot, const Found *f)
+{
+    Pair *p = store(m, slot, f);
+    m->renewed[m->renewed_n++] = (Renewed){p, p->a, p->b, f->state};
+}
+
+static void replace_state(Memory *m, Pair *p, State *state)
+{
+    if (!state) return;
+    if (p->state) forget_state(m, p);
+    p->state = state;
+    m->state_bytes += state_size(state);
+}
+
+void memory_keep_now(Memory *m, int64_t slot, const Found *f) { replace_state(m, store(m, slot, f), f->state); }
 
 void memory_confirm(Memory *m, int64_t slot)
 {
@@ -160,10 +185,7 @@ void memory_confirm(Memory *m, int64_t slot)
             continue;
         }
         *(p->a == slot + 1 ? &p->tail_a : &p->tail_b) = m->link->tail[slot];
-        if (!r->state) continue;
-        if (p->state) forget_state(m, p);
-        p->state = r->state;
-        m->state_bytes += state_size(r->state);
+        replace_state(m, p, r->state);
     }
     m->renewed_n = 0;
     while (m->state_bytes > STATE_BYTES) { /* evict the next entries in the table */

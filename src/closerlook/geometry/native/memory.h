@@ -11,7 +11,7 @@ typedef struct Memory Memory;
 
 /* A hyperplane between a union and an opposing cluster (foe). */
 typedef struct {
-    int64_t foe; /* slot, or n + i for a frozen row */
+    int64_t foe; /* slot, or n + i for a frozen row; after these, one number for the core of each label */
     int turned;  /* the foe is above and the union below; otherwise the reverse */
     int solved;  /* the solver was needed to find it */
     double low, high; /* smallest projection of the upper side, largest of the lower side */
@@ -33,6 +33,12 @@ int memory_solved(const Memory *memory, int64_t part, int64_t foe);
 
 /* Store a hyperplane between the union of two slots and a foe; takes ownership of its state. */
 void memory_keep(Memory *memory, int64_t slot, const Found *found);
+
+/* The same for a cluster that exists and a foe. */
+void memory_keep_now(Memory *memory, int64_t slot, const Found *found);
+
+/* Whether the stored hyperplane of a cluster and a foe separates them, with all points that joined since. */
+int memory_apart(Memory *memory, int64_t slot, int64_t foe);
 
 /* The union was merged into this slot: its hyperplanes become those of the slot. */
 void memory_confirm(Memory *memory, int64_t slot);
