@@ -1,12 +1,14 @@
 """Closer Look compared with its peers: the same job on the same input, alternating, each in a separate process.
 
-    python benchmarks/peers.py FOLDER [--python PYTHON]... [--directprobe CHECKOUT]
-                               [--only extraction,probe,rsa,clusters] [--repeat 3] [--space NAME]
+    python benchmarks/peers.py FOLDER [--python PYTHON]... [--directprobe CHECKOUT] [--encoder ENCODER]... [--data DATA]
+                               [--only extraction,probe,rsa,ranking,clusters] [--repeat 3] [--space NAME]
 
-FOLDER: the folder that `closerlook extract --out` wrote. PYTHON: an interpreter that has a peer (NeuroX, rsatoolbox).
-Each peer runs in the first interpreter that can import it; a peer that none can import is skipped with a message.
-CHECKOUT: a checkout of github.com/utahnlp/DirectProbe; without Gurobi it uses scikit-learn's SVC, as it does without a
-licence. NAME: the file to cluster, without its ending; distances are measured if its labels are separable.
+FOLDER: the folder that `closerlook extract --out` wrote. PYTHON: an interpreter that has a peer (NeuroX, rsatoolbox,
+TransformerRanker). Each peer runs in the first interpreter that can import it; a peer that none can import is skipped
+with a message. ENCODER: the folder of an encoder to rank (default: the built-in one). DATA: the folder with the corpus
+of trec-50, the task of the ranking (without it: toy-question). CHECKOUT: a checkout of github.com/utahnlp/DirectProbe,
+measured with scikit-learn's SVC, which it uses without Gurobi, and with Gurobi if a PYTHON has gurobipy. NAME: the file
+to cluster, without its ending; distances are measured if its labels are separable.
 
 Imports and a small first call are not timed. Seconds are wall-clock time. *Work* is CPU time of all cores and child
 processes, which a busy machine distorts less; ratios are work of the peer over ours, each the smallest of several
@@ -17,35 +19,22 @@ Memory is the increase of the peak memory of the process by the call.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import importlib.util
 import json
 import os
-import resource
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from peer_directprobe import clusters, directprobe, our_clusters
+from peer_process import CORES, Job, alternate, in_single_precision, load, measured, python_with, times_of
+from peer_ranking import our_logme, our_logme_ranking, our_rank, ranker_logme, ranker_ranking, ranking
 from tables import table
 
 ENCODER = Path(__file__).parents[1] / "src/closerlook/encoders/embedded/bert-tiny"
-CORES = len(os.sched_getaffinity(0))
-VERSIONS = """
-import sys
-from importlib.metadata import distributions
-installed = {package.name: package.version for package in distributions()}
-shown = (sys.argv[1], "numpy", "scipy", "torch", "transformers")
-print(", ".join(f"{name} {installed[name]}" for name in shown if name in installed))
-"""
 ROWS = (500, 1000, 2000, 4000)
-Job = tuple[Callable[[], Any], Callable[[Any], dict[str, Any]]]
-"""The call that is timed, and a function that describes its result."""
 
 
 def main() -> None:
@@ -53,72 +42,23 @@ def main() -> None:
     parser.add_argument("vectors", type=Path)
     parser.add_argument("--python", action="append", default=[])
     parser.add_argument("--directprobe", type=Path)
-    parser.add_argument("--only", default="extraction,probe,rsa,clusters")
+    parser.add_argument("--encoder", action="append", type=Path)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--only", default="extraction,probe,rsa,ranking,clusters")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--space", default="bert-tiny-ps-role-train-layer2")
     parser.add_argument("--job", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.job:
-        print(json.dumps(measured(json.loads(given.job))))
+        job = json.loads(given.job)
+        print(json.dumps(measured(JOBS[job["job"]], job)))
         return
+    given.encoder = given.encoder or [ENCODER]
     print(f"{CORES} cores, load {os.getloadavg()[0]:.1f} at the start; Python {sys.version.split()[0]}")
-    parts = {"extraction": extraction, "probe": probe, "rsa": rsa, "clusters": clusters}
+    parts = {"extraction": extraction, "probe": probe, "rsa": rsa, "ranking": ranking, "clusters": clusters}
     for name in given.only.split(","):
         with tempfile.TemporaryDirectory() as scratch:
             parts[name](given, Path(scratch))
-
-
-# ---- one measurement in a separate process ----
-
-
-def measured(job: dict[str, Any]) -> dict[str, Any]:
-    with contextlib.redirect_stdout(sys.stderr):  # NeuroX prints every sentence
-        call, describe = JOBS[job["job"]](job)
-        before, clock, work = peak(), time.perf_counter(), cpu_seconds()
-        result = call()
-        seconds, work, added = time.perf_counter() - clock, cpu_seconds() - work, peak() - before
-        return {"seconds": seconds, "work": work, "memory": added, **describe(result)}
-
-
-def cpu_seconds() -> float:
-    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
-
-
-def peak() -> float:
-    status = Path("/proc/self/status").read_text()
-    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) / 1000
-
-
-def run(python: str, **job: object) -> dict[str, Any]:
-    command = [python, __file__, "-", "--job", json.dumps(job)]
-    threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
-    ran = subprocess.run(command, check=False, capture_output=True, text=True, env=os.environ | threads)
-    if ran.returncode:
-        sys.exit(f"{job['job']} with {python} failed:\n{ran.stderr[-2000:]}")
-    return json.loads(ran.stdout)
-
-
-def alternate(repeat: int, *jobs: tuple[str, dict[str, object]]) -> list[dict[str, Any]]:
-    """For each (python, job): the smallest time, work and memory of several rounds, and its description."""
-    rounds = [[run(python, **job) for python, job in jobs] for _ in range(repeat)]
-    least = ("seconds", "work", "memory")
-    return [
-        results[-1] | {key: min(result[key] for result in results) for key in least}
-        for results in zip(*rounds, strict=True)
-    ]
-
-
-def python_with(module: str, given: argparse.Namespace) -> str | None:
-    for python in [*given.python, sys.executable]:
-        if subprocess.run([python, "-c", f"import {module}"], check=False, capture_output=True).returncode == 0:
-            shown = subprocess.run(
-                [python, "-c", VERSIONS, module], check=True, capture_output=True, text=True
-            ).stdout.strip()
-            print(f"\n{shown}")
-            return python
-    print(f"\n{module}: skipped, no --python has it")
-    return None
 
 
 # ---- extraction: NeuroX ----
@@ -151,19 +91,6 @@ def extraction(given: argparse.Namespace, scratch: Path) -> None:
         [*columns, "largest difference"],
         [[*counts, *times_of(ours, theirs), float(gap)]],
     )
-
-
-def in_single_precision(encoder: Path, copy: Path) -> None:
-    """Copy the encoder in float32: its file is float16, which Closer Look converts and NeuroX would compute in."""
-    import torch  # noqa: PLC0415
-    from transformers import AutoModel, AutoTokenizer  # noqa: PLC0415
-
-    AutoModel.from_pretrained(encoder, dtype=torch.float32).save_pretrained(copy)
-    AutoTokenizer.from_pretrained(encoder).save_pretrained(copy)
-
-
-def times_of(ours: dict[str, Any], theirs: dict[str, Any]) -> list[object]:
-    return [ours["seconds"], theirs["seconds"], ours["work"], theirs["work"], theirs["work"] / ours["work"]]
 
 
 def our_extraction(job: dict[str, Any]) -> Job:
@@ -233,13 +160,6 @@ def probe(given: argparse.Namespace, scratch: Path) -> None:
             )
     columns = ["space", "train", "networks", "accuracy", "NeuroX's", "seconds", "NeuroX", "work", "NeuroX's work"]
     table("A linear probe, each with its own defaults", [*columns, "ratio of work"], rows)
-
-
-def load(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    from closerlook.representations.space import Space  # noqa: PLC0415
-
-    space = Space.load(path)
-    return space.X, space.label_names
 
 
 def our_probe(job: dict[str, Any]) -> Job:
@@ -319,85 +239,6 @@ def rsatoolbox_rsa(job: dict[str, Any]) -> Job:
     return lambda: correlation(None), lambda value: {"value": value}
 
 
-# ---- clusters and distances: DirectProbe's own code ----
-
-
-def clusters(given: argparse.Namespace, scratch: Path) -> None:
-    if given.directprobe is None:
-        print("\nDirectProbe: skipped, no --directprobe CHECKOUT")
-        return
-    X, labels = load(given.vectors / f"{given.space}.npz")
-    file = str(scratch / "points.npz")
-    np.savez(file, X=X, y=np.unique(labels, return_inverse=True)[1])
-    folder = str(given.directprobe)
-    rows: list[list[object]] = []
-    for part in ("clusters", "distances"):
-        job = {"file": file, "part": part, "folder": folder, "scratch": str(scratch)}
-        (ours,) = alternate(given.repeat, (sys.executable, {"job": "our clusters", **job}))
-        (theirs,) = alternate(1, (sys.executable, {"job": "directprobe", **job}))
-        rows.append([part, f"{len(X):,} × {X.shape[1]}", ours["value"], theirs["value"], *times_of(ours, theirs)])
-        if part == "clusters" and ours["value"] > len(np.unique(labels)):
-            break
-    columns = ["", "points", "ours", "theirs", "seconds", "DirectProbe", "work", "its work", "ratio of work"]
-    table(f"DirectProbe's code, {theirs['solver']}, {CORES} workers: {given.space}", columns, rows, digits=4)
-
-
-def our_clusters(job: dict[str, Any]) -> Job:
-    from closerlook.geometry import cluster, cluster_distances  # noqa: PLC0415
-
-    X, y = np.load(job["file"]).values()
-    clustering = cluster(X, y)
-    if job["part"] == "clusters":
-        return lambda: cluster(X, y), lambda result: {"value": result.n_clusters}
-    return lambda: cluster_distances(X, clustering), lambda result: {
-        "value": mean_distance(clustering.cluster_labels, result.between)
-    }
-
-
-def mean_distance(labels: Any, between: Callable[[int, int], tuple[float, float]]) -> float:
-    pairs = [(a, b) for a in range(len(labels)) for b in range(a) if labels[a] != labels[b]]
-    return float(np.mean([between(a, b)[1] for a, b in pairs]))
-
-
-def directprobe(job: dict[str, Any]) -> Job:
-    if importlib.util.find_spec("gurobipy") is None:
-        stub = "class GRB: pass\ndef Model(name): raise RuntimeError('no licence')\n"
-        (Path(job["scratch"]) / "gurobipy.py").write_text(stub, encoding="utf-8")
-        sys.path.insert(0, job["scratch"])
-    sys.path.insert(0, job["folder"])
-    import torch  # noqa: PLC0415
-    from directprobe import analyzer, space  # noqa: PLC0415
-    from directprobe.clusters import Cluster  # noqa: PLC0415
-    from directprobe.distanceQ import DistanceQ  # noqa: PLC0415
-    from directprobe.probing import Probe  # noqa: PLC0415
-    from joblib import Parallel  # noqa: PLC0415
-    from joblib.externals.loky import get_reusable_executor  # noqa: PLC0415
-
-    space.Parallel = analyzer.Parallel = lambda n_jobs, **options: Parallel(n_jobs=min(n_jobs, CORES), **options)
-    X, y = np.load(job["file"]).values()
-    config = SimpleNamespace(device=torch.device("cpu"), rate=0.01)
-    probe = Probe(config)
-    solver = "with Gurobi" if probe.space.solver is space.Space.lp else "without Gurobi (SVC)"
-
-    def cluster() -> Any:
-        singles = [Cluster([at], [label]) for at, label in enumerate(y.tolist())]
-        return probe.probing(DistanceQ(config, X, singles, int(y.max()) + 1))
-
-    def distances() -> Any:
-        members = [Cluster(np.flatnonzero(y == label).tolist(), y[y == label].tolist()) for label in np.unique(y)]
-        return analyzer.Analyzer().convex2convex(DistanceQ(config, X, members, int(y.max()) + 1))[0]
-
-    def call() -> Any:
-        result = cluster() if job["part"] == "clusters" else distances()
-        get_reusable_executor().shutdown(wait=True)  # CPU time is counted only for processes that have ended
-        return result
-
-    def describe(result: Any) -> dict[str, Any]:
-        return {"value": len(result) if job["part"] == "clusters" else float(np.mean(result)), "solver": solver}
-
-    return call, describe
-
-
 JOBS: dict[str, Callable[[dict[str, Any]], Job]] = {
     "our extraction": our_extraction,
     "neurox extraction": neurox_extraction,
@@ -405,6 +246,11 @@ JOBS: dict[str, Callable[[dict[str, Any]], Job]] = {
     "neurox probe": neurox_probe,
     "our rsa": our_rsa,
     "rsatoolbox rsa": rsatoolbox_rsa,
+    "our logme": our_logme,
+    "ranker logme": ranker_logme,
+    "our logme ranking": our_logme_ranking,
+    "our rank": our_rank,
+    "ranker ranking": ranker_ranking,
     "our clusters": our_clusters,
     "directprobe": directprobe,
 }
