@@ -128,6 +128,17 @@ def test_a_dry_run_says_what_it_would_cost_and_makes_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_control_option_replaces_the_entry_of_the_plan(plan: Path, tmp_path: Path, capsys: Capsys) -> None:
+    counts = []
+    for options in ((), ("--control",), ("--no-control",)):
+        out, _ = run(capsys, "study", plan, "--out", tmp_path / "out", "--dry-run", "--json", *options)
+        told = json.loads(out)
+        assert told["plan"]["control"] == ("--control" in options)
+        counts.append({kind["kind"]: kind["cells"] for kind in told["kinds"]})
+    assert counts[1] == counts[0] | {"control": 2, "description_length": 2}
+    assert counts[2] == counts[0]
+
+
 def test_a_dry_run_names_the_number_of_cores(
     plan: Path, tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:

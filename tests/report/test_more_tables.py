@@ -333,7 +333,22 @@ def test_every_measure_of_the_panel_has_a_line() -> None:
 
     flat = describe_space([[0.0], [1.0], [8.0], [9.0]], ["a", "a", "b", "b"]).flat()
     shown = {measure.name for measure in shape.shape_measures()}
-    assert {name.replace("largest_cluster_share", "mean_largest_cluster_share") for name in flat} == shown
+    of_panel = {name.replace("largest_cluster_share", "mean_largest_cluster_share") for name in flat}
+    assert shown == of_panel | {"nc3_head"}, "the head is measured where it is trained"
+
+
+def test_both_heads_of_nc3_are_named_where_both_were_measured() -> None:
+    place = {"encoder": "bert-tiny", "task": "animals", "layer": 2, "tuned_on": "animals", "step": 100}
+    table = made_up(wider=True)
+    head = frame([place | {"measure": "nc3_head", "value": 0.8, "is_final": True}])
+    results = index_results(pd.concat([table, head], ignore_index=True))
+    rows = {row[1].split(":")[0]: row[2] for row in shape.shape_table(results).shown()}
+    assert rows["NC3, fine-tuned head"] == "– → 0.80"
+    assert "→" in rows["NC3, least-squares head"]
+    text = shape.shape_text(results)
+    assert "fitted to the space by least squares" in text
+    assert "also given for the linear head" in text
+    assert "also given" not in shape.shape_text(index_results(table))
 
 
 def test_point_by_point_to_the_original_seeds_weights_and_encoders(results: Results) -> None:

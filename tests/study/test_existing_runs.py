@@ -62,6 +62,7 @@ def test_the_saved_weights_of_tune_give_the_numbers_of_the_studys_own_fine_tunin
         a, b = (
             table[(table.measure == measure) & (table.tuned_on != "")].sort_values(columns) for table in (first, second)
         )
+        assert len(a), measure
         assert a[columns].to_numpy().tolist() == b[columns].to_numpy().tolist(), measure
         assert b.value.to_numpy() == pytest.approx(a.value.to_numpy(), rel=1e-3, abs=1e-6), measure
 
