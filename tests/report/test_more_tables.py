@@ -513,9 +513,12 @@ def test_a_label_that_falls_on_the_way_up_is_counted() -> None:
 
 
 def test_the_labels_that_a_similarity_rests_on_are_counted() -> None:
-    found = sensitivity.compared_labels_table(index_results(made_up())).rows
-    assert found[0] == ("bert-tiny", "animals", 3, 3, 3, 3)
-    assert found[1][2:] == (4, 3, 3, 4)  # 4 labels; the made-up train–test similarity compares 3
+    table = sensitivity.sensitivity_table(index_results(made_up()))
+    counts = [at for at, column in enumerate(table.columns) if column.title in {"labels of the task", "labels"}]
+    found = [[row[at] for at in counts] for row in table.rows]
+    assert table.rows[0][:2] == ("bert-tiny", "animals")
+    assert found[0] == [3, 3, 3, 3]
+    assert found[1] == [4, 3, 3, 4]  # 4 labels; the made-up train–test similarity compares 3
 
 
 def test_similarity_without_label_sizes_and_of_noise_has_columns() -> None:

@@ -30,7 +30,7 @@ def report(
         Path | None,
         Option(
             help="Folder to share, which is written instead: the page, manifest.json, and a results.parquet reduced to "
-            "the rows that the page shows; no figure files."
+            "the rows that the page shows and the distances between labels; no figure files."
         ),
     ] = None,
     as_json: Annotated[

@@ -226,7 +226,8 @@ OUTLINE = (
         "Sensitivity",
         "Sensitivity",
         kicker=BEYOND,
-        tables=(TableEntry(sensitivity.compared_labels_table),),
+        texts=(sensitivity.sensitivity_text,),
+        tables=(TableEntry(sensitivity.sensitivity_table),),
     ),
     Section(
         "divergence",

@@ -76,6 +76,7 @@ class Placement:
 
     comparison: what was compared, the suffix of the measures' names; empty for a measure of one space. other: the name
     of the second encoder or seed. snapshots: the positions of all snapshots, if the result has rows for each of them.
+    renamed: a measure and another name for it; then only rows of this measure go into the table, under the other name.
     """
 
     key: str
@@ -83,6 +84,7 @@ class Placement:
     comparison: str = ""
     other: str = ""
     snapshots: tuple[Position, ...] = ()
+    renamed: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -481,4 +481,7 @@ def _compare_with_random(end: TrainSpace) -> None:
     random = _pretrained(study, state.graph, name)
     key = random.add_geometry(end.task, "train", info.layers, is_end=False) if end.clustering_key else ""
     space = TrainSpace(random, end.task, info.layers, key)
+    if key and (state.tuned_on == PRETRAINED or state.encoder not in study.encoders):
+        renamed = ("label_distance", "random_label_distance")
+        state.graph.placements.append(Placement(key, end.position, renamed=renamed))
     _add_comparison(end, space, "random", encoder_name(study, name), points=state.tuned_on == PRETRAINED)

@@ -9,9 +9,9 @@ Rows = Literal["space", "label", "label pair", "probe size", "merge", "setting"]
 """What one row of a measure is about: a whole space, a label, two labels, a size of probe, a blocked merge, or a value
 of a setting."""
 
-Archive = Literal["all", "last layer", "ends of last layer", "ends of last layer, all splits", "none"]
-"""Which rows an archive keeps: all; those of the last layer; of these, only those before and after fine-tuning, on
-train or on all splits; or none."""
+Archive = Literal["all", "last layer", "ends of last layer", "none"]
+"""Which rows an archive keeps: all; those of the last layer; of these, only those of train before and after
+fine-tuning; or none."""
 
 
 @dataclass(frozen=True)

@@ -137,6 +137,10 @@ def _placed(study: ResolvedPlan, placement: Placement, result: dict[str, Any]) -
     rest |= {"other": placement.other} if placement.other else {}
     for row in result["rows"]:
         measure = row["measure"]
+        if placement.renamed is not None:
+            if measure != placement.renamed[0]:
+                continue
+            measure = placement.renamed[1]
         if placement.comparison:
             training_only = MEASURES[measure].training_only
             if training_only and placement.comparison != "original":

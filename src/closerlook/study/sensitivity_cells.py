@@ -74,8 +74,12 @@ def pooled_studies(study: ResolvedPlan, encoder: str) -> Iterator[ResolvedPlan]:
         if tasks:
             geometry = study.plan.geometry
             only = {"min_points": [geometry.min_points], "tau": [geometry.tau]}
-            changes = {"pool": pool, "layers": settings.layers, "snapshot_layers": settings.layers}
-            changes["sensitivity"] = settings.model_copy(update=only)
+            changes = {
+                "pool": pool,
+                "layers": settings.layers,
+                "snapshot_layers": settings.layers,
+                "sensitivity": settings.model_copy(update=only),
+            }
             yield replace(study, plan=study.plan.model_copy(update=changes), tasks=tasks)
 
 

@@ -106,6 +106,12 @@ MEASURES = (
         compares=True,
     ),
     Measure(
+        "random_label_distance",
+        "label distance with random weights",
+        "label distance in the train space of the same encoder with random weights, which similarity_random compares",
+        rows="label pair",
+    ),
+    Measure(
         "minimum_distance_change",
         "change of the minimum distance",
         "change of a label's minimum distance by fine-tuning",

@@ -88,7 +88,6 @@ MEASURES = (
         "number of clusters of a label; column n: number of points with that label",
         digits=0,
         rows="label",
-        archive="ends of last layer",
     ),
     Measure(
         "largest_cluster_share",
@@ -126,7 +125,6 @@ MEASURES = (
         "label distance",
         "distance between two labels: mean (or minimum) of the distances between the convex hulls of their clusters",
         rows="label pair",
-        archive="ends of last layer, all splits",
     ),
     Measure(
         "minimum_distance",
