@@ -65,7 +65,7 @@ def test_other_content_of_a_task_gives_other_keys_everywhere(tasks: Path, store:
     [
         (
             {"geometry": {"tau": 1e-5, "permutations": 99, "resamples": 50}},
-            {"geometry", "comparison", "centroids", "panel", "nulls", "split_halves"},
+            {"geometry", "comparison", "centroids", "panel", "nulls", "split_halves", "explorer"},
         ),
         ({"geometry": {"permutations": 9, "resamples": 50}}, {"comparison"}),
         ({"geometry": {"attempts": "both", "permutations": 99, "resamples": 50}}, {"released_clusters"}),
@@ -86,6 +86,7 @@ def test_other_content_of_a_task_gives_other_keys_everywhere(tasks: Path, store:
         ({"panel": {"neighbours": 3}}, {"point_similarity"}),
         ({"nulls": {"shuffles": 1, "cluster_shuffles": 1, "points": 30}}, {"nulls"}),
         ({"halves": {"folds": 3}}, {"split_halves"}),
+        ({"explorer": {"points": 50}}, {"explorer"}),
         ({"name": "other"}, set()),
     ],
 )
@@ -134,6 +135,7 @@ def test_the_cells_of_a_small_plan_are_these(tasks: Path, store: Path) -> None:
         "point_similarity": 2 + 1,  # each layer's end to its start, and the start to random weights
         "nulls": 2,
         "split_halves": 2,
+        "explorer": 1,  # all snapshots together
     }
 
 
@@ -203,8 +205,31 @@ def test_without_tuning_only_the_encoder_as_it_came_is_looked_at(tasks: Path, st
     found = cells(resolve_plan(small_plan(tasks, tuning=None), store))
     assert kinds(found) == {
         **{"extract": 2, "geometry": 4 + 1, "classifier": 1, "comparison": 2 + 1},
-        **{"panel": 2, "point_similarity": 1, "nulls": 1, "split_halves": 1},
+        **{"panel": 2, "point_similarity": 1, "nulls": 1, "split_halves": 1, "explorer": 1},
     }
+
+
+def test_the_explorer_shows_the_first_seed_and_the_task_of_the_fine_tuning(tasks: Path, store: Path) -> None:
+    words, prepositions = str(tasks / "words"), str(tasks / "prepositions")
+    plan = small_plan(tasks, tasks=[words, prepositions], cross="all", seeds=[3, 1])
+    graph = foresee(resolve_plan(plan, store), lambda key: None)
+    shown = [use.position for use in graph.placements if graph.cells[use.key].kind == "explorer"]
+    assert [(at.tuned_on, at.task, at.seed) for at in shown] == [
+        ("words", "words", 3),
+        ("prepositions", "prepositions", 3),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("layers", "steps", "rows"),
+    [("last", 3, [2]), (0, 2, [0]), ("0,2", 3, [2]), (1, 0, None)],
+)
+def test_the_explorer_has_the_layers_that_all_its_snapshots_have(
+    tasks: Path, store: Path, layers: Any, steps: int, rows: list[int] | None
+) -> None:
+    found = cells(resolve_plan(small_plan(tasks, measures=["explorer"], explorer={"layers": layers}), store))
+    contents = [cell.content for cell in found.values() if cell.kind == "explorer"]
+    assert [(len(content["steps"]), content["layers"]) for content in contents] == ([(steps, rows)] if rows else [])
 
 
 def test_cross_pairs_are_probed_beside_the_tuned_task(tasks: Path, store: Path) -> None:

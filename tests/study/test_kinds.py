@@ -54,7 +54,8 @@ def test_every_cell_has_the_kind_and_format_of_its_kind(done: CompletedStudy) ->
 
 def test_a_plan_requests_what_the_kinds_offer() -> None:
     assert set(REQUESTS) == {
-        *("classifier", "clusters", "distances", "uncertainty", "similarity", "centroids", "panel", "nulls", "halves")
+        *("classifier", "clusters", "distances", "uncertainty", "similarity", "centroids", "panel", "nulls", "halves"),
+        "explorer",
     }
     assert Plan(encoders=["bert-tiny"], tasks=["toy-pos"]).measures == list(REQUESTS)
 

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from closerlook.errors import DamagedFileError, InputError
 from closerlook.representations.checked_json import read_checked, write_checked
-from closerlook.study.cells import Cell, Placement, Position, ResolvedPlan, describe_position, layers_of, task_name
+from closerlook.study.cells import (
+    Cell,
+    Placement,
+    Position,
+    ResolvedPlan,
+    describe_position,
+    encoder_name,
+    layers_of,
+    task_name,
+)
 from closerlook.study.entries import Layers
 from closerlook.study.files import require_result
 from closerlook.study.kinds import explorer
@@ -119,8 +128,8 @@ class StoredExplorer:
     packed: str
 
 
-def gather_explorers(out: Path, graph: Graph, done: Collection[str]) -> list[StoredExplorer]:
-    """The explorers whose cells have finished, in the order of the plan."""
+def gather_explorers(study: ResolvedPlan, out: Path, graph: Graph, done: Collection[str]) -> list[StoredExplorer]:
+    """The explorers whose cells have finished, in the order of the plan: by encoder, then by task."""
     found = []
     for placement in graph.placements:
         if graph.cells[placement.key].kind != explorer.KIND.name or placement.key not in done:
@@ -128,7 +137,9 @@ def gather_explorers(out: Path, graph: Graph, done: Collection[str]) -> list[Sto
         position, payload = placement.position, require_result(out, placement.key)["payload"]
         place = (position.encoder, position.task, position.tuned_on, position.seed)
         found.append(StoredExplorer(*place, **payload))
-    return found
+    encoders = [encoder_name(study, name) for name in (*study.encoders, *study.variants, *study.runs)]
+    tasks = [task_name(study, name) for name in study.tasks]
+    return sorted(found, key=lambda one: (encoders.index(one.encoder), tasks.index(one.task)))
 
 
 def write_explorers(folder: Path, explorers: Sequence[StoredExplorer]) -> None:

@@ -87,7 +87,7 @@ def write_results(study: ResolvedPlan, out: Path, state: StudyState, seconds: fl
     manifest = make_manifest(study, state, cells, seconds)
     tables = {name: file_digest(out / name) for name in (TABLE, CSV)}
     write_checked(out / MANIFEST, manifest | {"tables": tables}, indent=1)
-    write_explorers(out, gather_explorers(out, state.graph, state.done))
+    write_explorers(out, gather_explorers(study, out, state.graph, state.done))
     return out / TABLE
 
 
