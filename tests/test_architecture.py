@@ -16,7 +16,7 @@ import closerlook
 
 ROOT = Path(closerlook.__file__).parent
 LEVELS = [
-    {"errors", "escaping", "texts", "version"},
+    {"errors", "escaping", "progress", "texts", "version"},
     {"notebook", "plots"},
     {"tasks", "encoders", "geometry"},
     {"representations", "probes"},
@@ -35,6 +35,9 @@ TORCH_FREE = [
     *ROOT.glob("cli/*.py"),
     ROOT / "errors.py",
     ROOT / "escaping.py",
+    ROOT / "notebook.py",
+    ROOT / "progress.py",
+    *ROOT.glob("plots/*.py"),
 ]
 TORCH_FREE += [ROOT / "encoders" / f"{name}.py" for name in ("source", "configuration", "pooling", "template")]
 TORCH_FREE += [

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from closerlook.probes.classifier import ClassifierProbe
     from closerlook.probes.direct import DirectProbe
     from closerlook.probes.grid import probe_grid
+    from closerlook.progress import show_progress
     from closerlook.ranking import rank
     from closerlook.report import write_report
     from closerlook.report.plotting import plot_study
@@ -64,6 +65,7 @@ __all__ = [
     "rank",
     "read_task",
     "run_study",
+    "show_progress",
     "spatial_similarity",
     "tune",
     "write_report",
@@ -92,6 +94,7 @@ _MODULES = {
     "rank": "ranking",
     "read_task": "tasks.readers",
     "run_study": "study.study",
+    "show_progress": "progress",
     "spatial_similarity": "geometry",
     "tune": "tuning",
     "write_report": "report",

@@ -19,7 +19,8 @@ from closerlook.errors import InputError
 from closerlook.geometry import cluster, cluster_distances, label_distances, participation_ratio
 from closerlook.geometry.fit import logme, nearest_mean_accuracy
 from closerlook.notebook import html
-from closerlook.representations.extract import Progress, extract, load_tasks
+from closerlook.progress import Progress, progress_bar
+from closerlook.representations.extract import extract, load_tasks
 from closerlook.representations.space import Space
 from closerlook.representations.store import Store
 from closerlook.tasks.splitting import with_held_out_split
@@ -106,25 +107,26 @@ def rank(
     parts = tuple(sample_split(whole, name, max_examples, seed) for name in ("train", test))
     small = Task(whole.name, whole.unit, whole.labels, parts)
     rows = []
-    for at, encoder in enumerate(encoders):
-        if progress:
-            progress(at, len(encoders))
-        spaces = extract(
-            encoder,
-            small,
-            splits=["train", test],
-            layers=layers,
-            pool=pool,
-            store=store,
-            device=device,
-            allow_pickle=allow_pickle,
-            trust_remote_code=trust_remote_code,
-        )
-        half = len(spaces) // 2
-        rows += [
-            _measure(train, tested, sizes, seeds, threads)
-            for train, tested in zip(spaces[:half], spaces[half:], strict=True)
-        ]
+    with progress_bar("encoders", progress) as show:
+        for at, encoder in enumerate(encoders):
+            if show:
+                show(at, len(encoders))
+            spaces = extract(
+                encoder,
+                small,
+                splits=["train", test],
+                layers=layers,
+                pool=pool,
+                store=store,
+                device=device,
+                allow_pickle=allow_pickle,
+                trust_remote_code=trust_remote_code,
+            )
+            half = len(spaces) // 2
+            rows += [
+                _measure(train, tested, sizes, seeds, threads)
+                for train, tested in zip(spaces[:half], spaces[half:], strict=True)
+            ]
     table = pd.DataFrame(rows).sort_values(["accuracy", "nearest_mean"], ascending=False, ignore_index=True)
     settings = {
         "max_examples": max_examples,

@@ -1,6 +1,7 @@
 """Charts of spaces, clusters and distances: what they draw, and that they can be composed."""
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import altair as alt
@@ -34,6 +35,7 @@ def draw(chart: Any) -> str:
 
 
 def values(chart: Any) -> list[dict[str, Any]]:
+    """The rows of a chart, or of its only layer: altair moves those to the whole."""
     found: list[dict[str, Any]] = chart.data.values
     return found
 
@@ -41,7 +43,7 @@ def values(chart: Any) -> list[dict[str, Any]]:
 def test_a_space_is_drawn_with_its_words_and_labels() -> None:
     space = clouds()
     chart = space.plot()
-    points = values(chart.layer[0])
+    points = values(chart)
     assert [point["word"] for point in points] == list(space.words or ())
     assert [point["row"] for point in points] == list(range(60))
     assert {point["label"] for point in points} == set(space.labels)
@@ -59,7 +61,7 @@ def test_positions_are_the_first_two_principal_components() -> None:
     expected = centred @ directions[:2].T
     assert np.allclose(np.abs(xy), np.abs(expected), atol=1e-5)
     assert np.allclose(shares, lengths[:2] ** 2 / (lengths**2).sum(), atol=1e-5)
-    drawn = values(space.plot().layer[0])
+    drawn = values(space.plot())
     assert np.allclose([[point["x"], point["y"]] for point in drawn], xy, atol=1e-3)
 
 
@@ -70,13 +72,13 @@ def test_a_space_without_two_components_is_drawn(X: list[list[float]]) -> None:
 
 def test_a_large_space_is_sampled_and_says_so() -> None:
     chart = clouds(900).plot(points=90)
-    points = values(chart.layer[0])
+    points = values(chart)
     assert len(points) == 90
     assert {point["label"]: 0 for point in points}.keys() == {"label 0", "label 1", "label 2"}
     assert sum(point["label"] == "label 1" for point in points) == 30
     assert "90 of 900 points" in draw(chart)
-    assert values(clouds(900).plot(points=90).layer[0]) == points
-    assert values(clouds(900).plot(points=90, seed=1).layer[0]) != points
+    assert values(clouds(900).plot(points=90)) == points
+    assert values(clouds(900).plot(points=90, seed=1)) != points
 
 
 def test_a_sample_is_a_set_of_rows_in_order() -> None:
@@ -141,7 +143,7 @@ def test_an_outline_contains_all_points() -> None:
     xy = np.random.default_rng(0).normal(size=(200, 2))
     corners = outline(xy)
     assert np.array_equal(corners[0], corners[-1])
-    for a, b in zip(corners[:-1], corners[1:], strict=True):
+    for a, b in pairwise(corners):
         side = (b[0] - a[0]) * (xy[:, 1] - a[1]) - (b[1] - a[1]) * (xy[:, 0] - a[0])
         assert side.min() > -1e-12
 
@@ -209,7 +211,7 @@ def test_the_joins_of_a_dendrogram_are_those_of_scipy() -> None:
 def test_labels_without_a_distance_are_left_out_of_a_dendrogram() -> None:
     matrix = np.array([[0.0, 1.0, np.nan], [1.0, 0.0, np.nan], [np.nan, np.nan, 0.0]])
     svg = draw(plot_distances(["a", "b", "c"], matrix, kind="dendrogram"))
-    assert "1 labels without a distance are left out" in svg
+    assert "labels without a distance are left out: 1" in svg
     assert len(values(plot_distances(["a", "b", "c"], matrix))) == 2
     with pytest.raises(InputError, match="0 labels have a distance to another label; a dendrogram needs at least 2"):
         plot_distances(["a", "b"], np.full((2, 2), np.nan), kind="dendrogram")
@@ -234,8 +236,9 @@ def test_charts_compose_without_warnings() -> None:
 
 
 def test_more_than_five_thousand_points_are_drawn() -> None:
-    assert len(values(clouds(6000).plot(points=6000).layer[0])) == 6000
-    json.dumps(clouds(6000).plot(points=6000).to_dict())
+    chart = clouds(6000).plot(points=6000)
+    assert len(values(chart)) == 6000
+    json.dumps(chart.to_dict())
 
 
 def test_the_style_of_the_page_is_a_theme() -> None:

@@ -42,6 +42,7 @@ from closerlook.cli.registration import (
 )
 from closerlook.errors import CloserLookError
 from closerlook.escaping import show_text
+from closerlook.progress import bars_off
 from closerlook.version import __version__
 
 UsageError = cast("type[Exception]", typer.BadParameter.__base__)
@@ -97,7 +98,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit: 0 success, 1 the work failed, 2 bad input, 130 interrupted."""
     session = Session()
     try:
-        result = app(arguments, prog_name="closerlook", standalone_mode=False, obj=session)
+        with bars_off():
+            result = app(arguments, prog_name="closerlook", standalone_mode=False, obj=session)
         code = result if isinstance(result, int) else 0
         if code == 130:
             raise KeyboardInterrupt  # typer turns Ctrl-C outside of a command into this exit code

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from closerlook.escaping import show_text
+from closerlook.progress import terminal_bar
 
 QUIET_SECONDS = 10.0
 """Seconds between two lines of progress, if standard error is not a terminal."""
@@ -89,29 +90,12 @@ def progress(name: str, after: float = 0.0) -> Iterator[Callable[[int, int], Non
     name: what is counted. after: show nothing for this many seconds.
     """
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    console = Console(stderr=True)
-    if not console.is_terminal:
+    if not Console(stderr=True).is_terminal:
         yield _lines(name, after)
         return
-    columns = (TextColumn(name), BarColumn(), MofNCompleteColumn(), TextColumn("left"), TimeRemainingColumn())
-    bar = Progress(*columns, console=console, transient=True)
-    task = bar.add_task(name, total=None)
-    start = time.monotonic()
-
-    def show(done: int, total: int) -> None:
-        bar.update(task, completed=done, total=total)
-        if time.monotonic() - start >= after:
-            bar.start()
-
-    try:
-        if not after:
-            bar.start()
+    with terminal_bar(name, after) as show:
         yield show
-    finally:
-        if bar.live.is_started:
-            bar.stop()
 
 
 def _lines(name: str, after: float) -> Callable[[int, int], None]:

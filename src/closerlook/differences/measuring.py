@@ -26,7 +26,8 @@ from closerlook.geometry import (
 )
 from closerlook.geometry.point_similarity import linear_cka
 from closerlook.geometry.resampling import adjust, change_p_values, resample_distances
-from closerlook.representations.extract import Progress, load_tasks
+from closerlook.progress import Progress, progress_bar
+from closerlook.representations.extract import load_tasks
 from closerlook.representations.requested import encoder_info
 from closerlook.representations.space import Space
 from closerlook.representations.store import Store, open_store
@@ -87,25 +88,26 @@ def diff(
         raise InputError(f"{before} and {after} are the same encoder; expected two different ones")
     infos = (encoder_info(sources[0], opened, device=device), encoder_info(sources[1], opened, device=device))
     encoders = Encoders(sources, infos)
-    steps = _Steps(progress, len(tasks) * (min(infos[0].layers, infos[1].layers) + 3))
-    pairs = []
-    for one in tasks:
-        steps.next()
-        pairs.append(
-            extract_pair(
-                encoders,
-                one,
-                most=max_examples,
-                pool=pool,
-                seed=seed,
-                store=opened,
-                device=device,
-                trust_remote_code=trust_remote_code,
+    with progress_bar("steps", progress) as show:
+        steps = _Steps(show, len(tasks) * (min(infos[0].layers, infos[1].layers) + 3))
+        pairs = []
+        for one in tasks:
+            steps.next()
+            pairs.append(
+                extract_pair(
+                    encoders,
+                    one,
+                    most=max_examples,
+                    pool=pool,
+                    seed=seed,
+                    store=opened,
+                    device=device,
+                    trust_remote_code=trust_remote_code,
+                )
             )
-        )
-    related = are_related(pairs)
-    repeats = _Repeats(shuffles, resamples, seed)
-    measured = [_Measured(pair, repeats, steps, related=related, threads=threads) for pair in pairs]
+        related = are_related(pairs)
+        repeats = _Repeats(shuffles, resamples, seed)
+        measured = [_Measured(pair, repeats, steps, related=related, threads=threads) for pair in pairs]
     settings: dict[str, Any] = {
         "before": _facts(encoders, 0),
         "after": _facts(encoders, 1),

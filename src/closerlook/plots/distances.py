@@ -99,9 +99,8 @@ def _dendrogram(names: list[str], values: Floats, linkage: Linkage, title: str) 
         raise InputError(f"{len(kept)} labels have a distance to another label; a dendrogram needs at least 2")
     lines, leaves = dendrogram_data(kept, values[np.ix_(measured, measured)], linkage)
     missing = len(names) - len(kept)
-    text = f"groups of labels are joined by their {linkage} distance" + (
-        f"; {missing} labels without a distance are left out" * bool(missing)
-    )
+    text = f"groups of labels are joined by their {linkage} distance"
+    text += f"; labels without a distance are left out: {missing}" if missing else ""
     y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[0, 10 * len(kept)], nice=False, reverse=True))
     tree = (
         alt.Chart(inline(lines))

@@ -18,6 +18,7 @@ from closerlook.probes.direct import check_jobs, value_errors
 from closerlook.probes.grid import GRID, check_seeds, check_sizes, choose_sizes
 from closerlook.probes.scaling import fit_scaler, standardise
 from closerlook.probes.training import Job, ProbeTraining, Sizes
+from closerlook.progress import progress_bar
 
 
 class ClassifierProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -82,7 +83,8 @@ class ClassifierProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows = torch.from_numpy(standardise(self._scaler, points)[None]).to(device)
         data = Data(rows, torch.from_numpy(codes.astype(np.int64)[None]).to(device), len(self.classes_))
         jobs = [Job(shape, seed) for shape in sizes for seed in seeds]
-        networks = train(data, jobs, training, threads=threads)
+        with progress_bar("networks", None) as show:
+            networks = train(data, jobs, training, threads=threads, progress=show)
         networks_by_size = {shape: [network for network in networks if network.job.sizes == shape] for shape in sizes}
         self.held_out_ = {shape: np.array([network.accuracy for network in networks_by_size[shape]]) for shape in sizes}
         held_out = np.stack([self.held_out_[shape] for shape in sizes])

@@ -20,6 +20,7 @@ from closerlook.geometry.attempts import Limit
 from closerlook.geometry.distances import Statistic
 from closerlook.geometry.frame import Floats, as_labels, detached, with_nuls
 from closerlook.plots.points import MOST_POINTS, plot_points
+from closerlook.progress import progress_bar
 
 if TYPE_CHECKING:
     import altair as alt
@@ -82,7 +83,10 @@ class DirectProbe(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerM
             if labels.dtype.kind == "O":
                 as_labels(labels, len(points))  # its message names the labels of mixed types
             check_classification_targets(labels)
-            clustering = geometry.cluster(points, labels, tau=self.tau, attempts=self.attempts, threads=self._threads())
+            with progress_bar("rows clustered", None) as show:
+                clustering = geometry.cluster(
+                    points, labels, tau=self.tau, attempts=self.attempts, threads=self._threads(), progress=show
+                )
         self.classes_ = np.unique(labels)
         self.clustering_ = clustering
         self.clusters_ = clustering.assignments
@@ -126,9 +130,9 @@ class DirectProbe(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerM
         """The label distances, computed on first access, which can take longer than fitting."""
         check_is_fitted(self)
         if self._distances is None:
-            with value_errors():
+            with value_errors(), progress_bar("distances between clusters", None) as show:
                 hull_distances = geometry.cluster_distances(
-                    self._points, self.clustering_, min_points=self.min_points, threads=self._threads()
+                    self._points, self.clustering_, min_points=self.min_points, threads=self._threads(), progress=show
                 )
                 self._distances = geometry.label_distances(hull_distances, statistic=self.statistic)
         return self._distances

@@ -18,6 +18,7 @@ from closerlook.geometry.kernels import count_threads
 from closerlook.notebook import html
 from closerlook.probes.scaling import fit_scaler, standardise
 from closerlook.probes.training import Integers, Job, Network, ProbeTraining, Progress, Sizes, is_whole
+from closerlook.progress import progress_bar
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -207,15 +208,9 @@ def probe_grid(
     >>> result.chosen_sizes, result.mean > 0.9
     ((32, 32), True)
     """
-    return probe_grids(
-        [(train, test)],
-        sizes=sizes,
-        seeds=seeds,
-        training=training,
-        device=device,
-        threads=threads,
-        progress=progress,
-    )[0]
+    options = {"sizes": sizes, "seeds": seeds, "training": training, "device": device, "threads": threads}
+    with progress_bar("networks", progress) as show:
+        return probe_grids([(train, test)], **options, progress=show)[0]  # type: ignore[arg-type]
 
 
 def probe_grids(

@@ -91,9 +91,7 @@ def to_chart(figure: Figure) -> ChartType:
 
     spec = figure.chart.to_dict(validate=False)
     values = {param["name"]: json.dumps(param["value"]) for param in spec.pop("params", [])}
-    chart: Any = alt.Chart.from_dict(
-        _with_values(_without_data(spec), values) | {"data": spec.get("data", {"name": ROWS})}
-    )
+    chart: Any = alt.Chart.from_dict(_with_values(_without_data(spec), values) | {"data": {"name": ROWS}})
     chart.data = inline(figure.data)
     chart.title = alt.Title(anchor="start", **figure.heading())
     return chart  # type: ignore[no-any-return]

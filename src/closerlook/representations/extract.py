@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import operator
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from closerlook.encoders.pooling import choose_pool
 from closerlook.encoders.source import EMBEDDED, EncoderInfo
 from closerlook.errors import InputError, WorkError
+from closerlook.progress import Progress, progress_bar
 from closerlook.representations.requested import LoadingOptions, request_encoder
 from closerlook.representations.space import Provenance, Space
 from closerlook.representations.spaces import Spaces
@@ -29,9 +30,6 @@ from closerlook.version import __version__
 
 if TYPE_CHECKING:  # torch is imported only if a space must be computed
     from closerlook.encoders.encoder import Encoder
-
-Progress = Callable[[int, int], None]
-"""A function that is called with the amount of work done and the total, such as numbers of examples."""
 
 log = logging.getLogger("closerlook")
 
@@ -178,7 +176,8 @@ def extract(
     missing = {target: [layer for layer in numbers if spaces[target.key(layer)] is None] for target in distinct}
     missing = {target: absent for target, absent in missing.items() if absent}
     if missing:
-        _compute(request.load(window), missing, store, batch_tokens, progress)
+        with progress_bar("examples", progress) as show:
+            _compute(request.load(window), missing, store, batch_tokens, show)
         for key in [target.key(layer) for target, absent in missing.items() for layer in absent]:
             spaces[key] = store.get(key)
     return Spaces(_with_names(spaces[target.key(layer)], target, layer) for target in targets for layer in numbers)

@@ -20,9 +20,10 @@ import xxhash
 from closerlook.encoders.alignment import Alignment, Ints, Pooling
 from closerlook.encoders.encoder import Encoder
 from closerlook.errors import DamagedFileError, WorkError
+from closerlook.progress import Progress
 from closerlook.representations.atomic import set_aside
 from closerlook.representations.checked_json import read_checked, write_checked
-from closerlook.representations.extract import Progress, Target
+from closerlook.representations.extract import Target
 from closerlook.representations.store import Store, content_key
 from closerlook.representations.targets import is_normalized, locate_examples, normalize
 from closerlook.representations.writer import SpaceWriter

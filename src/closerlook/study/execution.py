@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from closerlook.errors import CloserLookError
+from closerlook.progress import bars_off
 from closerlook.study.cells import Cell
 from closerlook.study.files import LostError, is_finished, write_result
 from closerlook.study.kinds import kind_of
@@ -49,7 +50,7 @@ class Outcome:
 
 def attempt(cell: Cell, out: str, threads: int) -> Outcome:
     """Run a cell and return how it ended; only an interruption is raised."""
-    with _one_at_a_time:
+    with _one_at_a_time, bars_off():
         try:
             return Outcome(seconds=run_cell(cell, out, threads))
         except Exception as error:  # recorded with the cell; other cells go on

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from closerlook.notebook import html
+from closerlook.progress import bars_off, progress_bar
 from closerlook.representations.atomic import check_writable
 from closerlook.study.cells import ResolvedPlan
 from closerlook.study.cluster import Cluster
@@ -69,7 +70,13 @@ def run_study(
     choose_engine(engine, workers, scheduler)
     check_writable(Path(out))
     resolved = resolve_study(plan, out, store)
-    return execute_study(resolved, out, engine=engine, workers=workers, scheduler=scheduler, resume=resume, watch=watch)
+    options: dict[str, Any] = {"engine": engine, "workers": workers, "scheduler": scheduler, "resume": resume}
+    if watch is not None:
+        with bars_off():
+            return execute_study(resolved, out, **options, watch=watch)
+    with progress_bar("cells", None) as show:
+        cells = None if show is None else (lambda state: show(len(state.done), state.total))
+        return execute_study(resolved, out, **options, watch=cells)
 
 
 def resolve_study(

@@ -19,9 +19,9 @@ from closerlook.encoders.configuration import read_json
 from closerlook.encoders.pooling import choose_pool
 from closerlook.encoders.source import EMBEDDED, Source, resolve
 from closerlook.errors import DamagedFileError, InputError, WorkError
+from closerlook.progress import Progress, progress_bar
 from closerlook.representations.atomic import set_aside
 from closerlook.representations.extract import (
-    Progress,
     choose_splits,
     describe_encoder,
     library_versions,
@@ -96,7 +96,8 @@ def tune(
         folder=folder,
         resume=resume,
     )
-    return request.finished_run() or _train(request, progress)
+    with progress_bar("training steps", progress) as show:
+        return request.finished_run() or _train(request, show)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,8 +19,8 @@ from closerlook.encoders.alignment import Alignment
 from closerlook.encoders.encoder import Encoder
 from closerlook.encoders.pooling import choose_pool
 from closerlook.errors import InputError, WorkError
+from closerlook.progress import Progress
 from closerlook.representations.extract import (
-    Progress,
     choose_layers,
     choose_splits,
     extract,
