@@ -10,7 +10,7 @@ from closerlook.differences.difference import Difference, records
 from closerlook.escaping import show_all, show_name, show_text
 from closerlook.report.figures.figure import Figure, Layout
 from closerlook.report.figures.style import AFTER, BEFORE, charted, compact, shorten
-from closerlook.report.page import Entry, Group, figure_panel, render
+from closerlook.report.page import Group, figure_panel, make_entry, render
 from closerlook.report.tables import Column, Table, Value, text_columns
 from closerlook.representations.atomic import atomic_write
 
@@ -32,6 +32,10 @@ PANELS = {
     "similarity": "spatial similarity to before",
 }
 """The measures that are drawn over layers, and the titles of their axes."""
+
+
+READING = "Where the blue line is away from the grey line, this layer has changed."
+"""How to read the figure of a task."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,16 +64,15 @@ def make_page(difference: Difference) -> str:
     for number, (task, sentences) in enumerate(difference.summary().items()):
         figure, name = layers_figure(difference, task), f"spec-{number}"
         panel, specs[name] = figure_panel(figure, name)
-        group = Group(
-            f"layers-{number}", "Layer by layer", [""], [task], [Entry(encoder="", task=task, panels=[panel])]
-        )
-        tables = [make(difference, task) for make in (layers_table, labels_table)]
-        tables += examples_tables(difference, task)
+        entry = make_entry("", task, [panel])
+        group = Group(f"layers-{number}", "Layer by layer", [""], [task], [entry], READING)
+        tables = [make(difference, task, number) for make in (layers_table, labels_table)]
+        tables += examples_tables(difference, task, number)
         parts.append(TaskPart(task, f"task-{number}", sentences, group, [table for table in tables if table]))
     settings = Table(
         "settings",
         "Settings",
-        "",
+        "What was compared, and with which settings.",
         text_columns("setting", "value"),
         tuple((name, _shown(value)) for name, value in difference.settings.items()),
     )
@@ -80,6 +83,7 @@ def make_page(difference: Difference) -> str:
         overview=overview_table(difference),
         parts=parts,
         settings=settings,
+        subjects={"task": [part.task for part in parts]},
         specs=specs,
     )
 
@@ -160,8 +164,8 @@ def overview_table(difference: Difference) -> Table:
     return Table("overview", "What was gained and lost, by task", note, columns, tuple(rows))
 
 
-def layers_table(difference: Difference, task: str) -> Table:
-    """All measures of each layer, before and after."""
+def layers_table(difference: Difference, task: str, number: int) -> Table:
+    """All measures of each layer, before and after. number: of the task on the page."""
     rows: list[tuple[Value, ...]] = []
     for row in records(difference.layers):
         if row["task"] == task and row["measure"] != "labels":
@@ -175,7 +179,8 @@ def layers_table(difference: Difference, task: str) -> Table:
         Column("change", digits=3, signed=True),
         Column("p", digits=4, p_value=True),
     )
-    return Table(f"layers-{task}", "Every layer", "", columns, tuple(rows))
+    note = "One row for each layer and measure; change: after minus before. p: of McNemar's exact test of accuracy."
+    return Table(f"layers-{number}", "Every layer", note, columns, tuple(rows))
 
 
 TITLES: dict[str, tuple[str, float]] = {
@@ -192,8 +197,8 @@ TITLES: dict[str, tuple[str, float]] = {
 """For each measure in the table of layers: its title, and the factor from the table to the page."""
 
 
-def labels_table(difference: Difference, task: str) -> Table:
-    """The labels, those that changed most first."""
+def labels_table(difference: Difference, task: str, number: int) -> Table:
+    """The labels, those that changed most first. number: of the task on the page."""
     own = [row for row in records(difference.labels) if row["task"] == task]
     rows: tuple[tuple[Value, ...], ...] = tuple(
         (
@@ -217,11 +222,11 @@ def labels_table(difference: Difference, task: str) -> Table:
         "Last layer, train: the distance of each label to the nearest other label, in RMS radii of its space. p: no "
         "change, from half samples, corrected for the number of labels (Holm)."
     )
-    return Table(f"labels-{task}", "Labels that moved apart or together", note, columns, rows)
+    return Table(f"labels-{number}", "Labels that moved apart or together", note, columns, rows)
 
 
-def examples_tables(difference: Difference, task: str) -> list[Table]:
-    """The test examples that moved most, became right, and became wrong."""
+def examples_tables(difference: Difference, task: str, number: int) -> list[Table]:
+    """The test examples that moved most, became right, and became wrong. number: of the task on the page."""
     own = [row for row in records(difference.examples) if row["task"] == task]
     own.sort(key=lambda row: -(row["moved"] or 0.0))
     chosen = {
@@ -239,7 +244,7 @@ def examples_tables(difference: Difference, task: str) -> list[Table]:
         shown = ("text", "word", "label", "nearest_before", "nearest_after", "moved")
         tables.append(
             Table(
-                f"{name}-{task}",
+                f"{name}-{number}",
                 title,
                 note,
                 (*text_columns("text", "word", "label", "before", "after"), Column("moved")),

@@ -123,6 +123,6 @@ def compact(frame: pd.DataFrame, digits: int = 5) -> pd.DataFrame:
     return frame
 
 
-def axis_width(names: Iterable[str]) -> int:
-    """The approximate width in pixels of the longest name next to an axis."""
-    return round(min(LABEL_LIMIT, 6.6 * max(map(len, names), default=0))) + 22
+def axis_width(names: Iterable[str], limit: int = LABEL_LIMIT) -> int:
+    """The approximate width in pixels of the longest name next to an axis. limit: where longer names are cut off."""
+    return round(min(limit, 6.6 * max(map(len, names), default=0))) + 22

@@ -46,6 +46,10 @@ def compare_page(studies: Sequence[Results], folders: Sequence[str], figures: Se
         measures=measures_table(studies),
         shapes=shape_table(studies),
         sections=sections,
+        subjects={
+            "encoder": list(dict.fromkeys(name for study in studies for name in study.encoders)),
+            "task": list(dict.fromkeys(name for study in studies for name in study.tasks)),
+        },
         specs=specs,
         facts=study_facts,
     )

@@ -60,7 +60,7 @@ def summary_table(results: Results) -> Table:
             nulls = _summary_nulls(results, name, encoder)
             has_nulls = has_nulls or bool(nulls)
             rows += nulls
-    columns = (*text_columns("encoder", "measure"), *(Column(task) for task in results.tasks))
+    columns = (*text_columns("encoder", "measure"), *(Column(task, of="task") for task in results.tasks))
     values, title = (AFTER_ARROW, "Before → after fine-tuning") if results.all_runs else ("", "Main measures")
     note = f"Each encoder on each task, at the last layer{values}. {CLUSTERS_NOTE}"
     return Table("summary", title, f"{note} {null_note(results)}" if has_nulls else note, columns, tuple(rows))

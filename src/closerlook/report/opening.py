@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from closerlook.report.before_after import difference, mean_of, over_seeds
 from closerlook.report.extent import extent_of
 from closerlook.report.finding_tables import mean_significantly_moved
-from closerlook.report.tables import Table, Value, count_of, text_columns
+from closerlook.report.tables import Table, Value, count_of, show_signed, text_columns
 from closerlook.study.earlier_rules import raw_moved_labels
 from closerlook.study.findings import accuracy_test, moved_labels
 from closerlook.study.readings import Measurement, Results
@@ -92,7 +92,7 @@ def _accuracy(results: Results, pair: Pair, runs: Sequence[Run]) -> str:
     if test is not None:
         margin = 1.96 * test.error
         beyond = "beyond noise" if abs(test.change) > margin else "within noise"
-        noise = f" ({_signed(100 * test.change, 1)} points, {beyond}: ± {100 * margin:.1f})"
+        noise = f" ({show_signed(100 * test.change, 1)} points, {beyond}: ± {100 * margin:.1f})"
     text = f"Probe accuracy {100 * both[0].value:.1f} → {100 * both[1].value:.1f} %{noise}"
     return f"{text}; {own}." if own else f"{text}."
 
@@ -152,11 +152,7 @@ def _similarity(results: Results, pair: Pair, runs: Sequence[Run]) -> str:
         change = difference(*both)
         parts.append(
             f"train–{results.test_split} similarity {both[0].value:.2f} → {both[1].value:.2f} "
-            f"({_signed(change or 0.0, 2)})"
+            f"({show_signed(change or 0.0, 2)})"
         )
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}." if text else ""
-
-
-def _signed(value: float, digits: int) -> str:
-    return f"{value:+.{digits}f}".replace("-", "−")

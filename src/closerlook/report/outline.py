@@ -28,7 +28,16 @@ from closerlook.report import (
 )
 from closerlook.report.before_after import without_state, without_states
 from closerlook.report.extent import extent_of
-from closerlook.report.figures import Figure, centroids, changes, distances, encoders, point_similarity, similarity
+from closerlook.report.figures import (
+    Figure,
+    centroids,
+    changes,
+    distances,
+    encoders,
+    glance,
+    point_similarity,
+    similarity,
+)
 from closerlook.report.figures import divergence as divergence_figures
 from closerlook.report.figures import nulls as null_figures
 from closerlook.report.tables import Table
@@ -49,11 +58,17 @@ BEYOND = "Not in the paper"
 
 @dataclass(frozen=True)
 class FigureEntry:
-    """A kind of figure. kind: its name in file names and links. draw: draws all figures of this kind."""
+    """A kind of figure.
+
+    kind: its name in file names and links. draw: draws all figures of this kind. reading: one sentence that says how to
+    read them. untuned: this sentence without fine-tuning, if it differs.
+    """
 
     kind: str
     title: str
     draw: Callable[[Results], list[Figure]]
+    reading: str = ""
+    untuned: str = ""
 
 
 @dataclass(frozen=True)
@@ -103,6 +118,16 @@ OUTLINE = (
         "Overview",
         "Read first",
         layout="opening",
+        figures=(
+            FigureEntry(
+                "glance",
+                "Each encoder on each task",
+                glance.at_a_glance,
+                "A dot is one encoder on one task: right of the grey line it rose, left of it fell; a line that crosses "
+                "the grey line is within noise.",
+                "A dot is one encoder on one task; farther right is more accurate, or farther apart.",
+            ),
+        ),
         tables=(
             TableEntry(opening.changes_table, on_page=False),
             TableEntry(verdict_tables.findings_table, on_page=False),
@@ -336,7 +361,8 @@ def draw_figures(results: Results) -> list[Figure]:
 
 def draw_kind(entry: FigureEntry, results: Results) -> list[Figure]:
     """The figures of one kind for which the results have data."""
-    figures = [replace(figure, kind=entry.kind) for figure in entry.draw(results)]
+    reading = (not results.all_runs and entry.untuned) or entry.reading
+    figures = [replace(figure, kind=entry.kind, reading=reading) for figure in entry.draw(results)]
     if results.all_runs:
         return figures
     return [replace(figure, caption=without_state(figure.caption)) for figure in figures]

@@ -12,6 +12,7 @@ from closerlook.geometry.blocked import MOST_BLOCKED_MERGES
 from closerlook.report import study_facts
 from closerlook.report.before_after import without_state
 from closerlook.report.blocked_merges import blocked_spaces
+from closerlook.report.brief import brief
 from closerlook.report.explorers import ASSETS as EXPLORER_ASSETS
 from closerlook.report.explorers import fit_explorers
 from closerlook.report.extent import extent_of
@@ -34,6 +35,8 @@ from closerlook.version import __version__
 MOST_SQUARES = 30  # pairs of a finding; with more, the cards show only numbers
 ASSETS = ("page.css", "page.js")
 """The styles and scripts of every page."""
+PARTS = {"page.js": ("filter.js", "page.js", "tables.js")}
+"""Scripts that consist of several files: the choice of encoder and task, charts, tables."""
 
 VERDICTS = {"holds": "✓", "fails": "✕", "mixed": "◐", "within noise": "≈", "cannot tell": "?"}
 
@@ -53,22 +56,35 @@ class Panel(TypedDict):
 
 
 class Entry(TypedDict):
-    """The figures of one encoder and task, one for each study; None for a study that has none."""
+    """The figures of one encoder and task, one for each study; None for a study that has none.
+
+    tasks: the names of the tasks they are about.
+    """
 
     encoder: str
     task: str
+    tasks: list[str]
     panels: list[Panel | None]
+
+
+def make_entry(encoder: str, task: str, panels: list[Panel | None], tasks: Sequence[str] = ()) -> Entry:
+    """The entry of an encoder and a task. tasks: the tasks it is about, if `task` is not the name of one."""
+    return Entry(encoder=encoder, task=task, tasks=list(tasks) or [name for name in (task,) if name], panels=panels)
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """All figures of one kind, of which the page shows one at a time (two in a comparison)."""
+    """All figures of one kind, of which the page shows one at a time (two in a comparison).
+
+    reading: one sentence that says how to read them.
+    """
 
     kind: str
     title: str
     encoders: list[str]
     tasks: list[str]
     entries: list[Entry]
+    reading: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +121,7 @@ def make_page(
         results=results,
         findings=findings,
         extent=extent_of(results),
+        brief=brief(results),
         accounts=what_changed(results),
         changes_note=CHANGES_NOTE,
         best=best_sentences(results),
@@ -113,6 +130,7 @@ def make_page(
         rules_used=RULES_USED,
         parts=parts,
         contents=contents_of(parts),
+        subjects={"encoder": results.encoders, "task": results.tasks},
         specs=specs,
         facts=study_facts,
         spaces=spaces,
@@ -167,8 +185,10 @@ def group_figures(studies: Sequence[Sequence[Figure]]) -> tuple[dict[str, Group]
         ]
         places = list(dict.fromkeys(place for figures in by_study for place in figures))
         entries: list[Entry] = []
+        reading = ""
         for encoder, task in places:
             panels: list[Panel | None] = []
+            tasks: tuple[str, ...] = ()
             for figures in by_study:
                 figure = figures.get((encoder, task))
                 if figure is None:
@@ -177,10 +197,12 @@ def group_figures(studies: Sequence[Sequence[Figure]]) -> tuple[dict[str, Group]
                 name = f"spec-{len(specs)}"
                 panel, specs[name] = figure_panel(figure, name)
                 panels.append(panel)
-            entries.append(Entry(encoder=encoder, task=task, panels=panels))
+                tasks, reading = figure.tasks, figure.reading
+            entries.append(make_entry(encoder, task, panels, tasks))
         if entries:
-            encoders, tasks = (list(dict.fromkeys(names)) for names in zip(*places, strict=True))
-            groups[kind.kind] = Group(kind.kind, kind.title, encoders, [task for task in tasks if task], entries)
+            encoders, chosen = (list(dict.fromkeys(names)) for names in zip(*places, strict=True))
+            shown = [task for task in chosen if task]
+            groups[kind.kind] = Group(kind.kind, kind.title, encoders, shown, entries, reading)
     return groups, specs
 
 
@@ -200,10 +222,18 @@ def figure_panel(figure: Figure, spec: str) -> tuple[Panel, Specification]:
 # ---- HTML ----
 
 
-def render(template: str, *, assets: Sequence[str] = ASSETS, charts: bool = True, **values: object) -> str:
+def render(
+    template: str,
+    *,
+    assets: Sequence[str] = ASSETS,
+    charts: bool = True,
+    subjects: dict[str, Sequence[str]] | None = None,
+    **values: object,
+) -> str:
     """A template with its values, styles and scripts, and a policy that allows these scripts and nothing else.
 
-    assets: the names of its styles and scripts. charts: whether it needs the chart library.
+    assets: the names of its styles and scripts. charts: whether it needs the chart library. subjects: the encoders and
+    the tasks that the reader can choose; figures, tables and elements with data-encoder or data-task follow the choice.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup, escape
@@ -231,14 +261,23 @@ def render(template: str, *, assets: Sequence[str] = ASSETS, charts: bool = True
         "style": Markup(styles),  # noqa: S704 - our own files and the chart library
         "scripts": [Markup(script) for script in scripts],  # noqa: S704 - the same
     }
+    chosen = {name: list(names) for name, names in (subjects or {}).items() if len(names) > 1}
     page = environment.get_template(template)
     return page.render(
-        policy=policy, version=__version__, marks=VERDICTS, spans=row_spans, heads=column_groups, **fixed, **values
+        subjects=chosen,
+        policy=policy,
+        version=__version__,
+        marks=VERDICTS,
+        spans=row_spans,
+        heads=column_groups,
+        **fixed,
+        **values,
     )
 
 
 def _asset(name: str) -> str:
-    return resources.files("closerlook.report").joinpath("templates", name).read_text(encoding="utf-8")
+    folder = resources.files("closerlook.report").joinpath("templates")
+    return "".join(folder.joinpath(part).read_text(encoding="utf-8") for part in PARTS.get(name, (name,)))
 
 
 def small_print(value: Value, column: Column) -> list[str]:

@@ -37,7 +37,7 @@ def shape_table(results: Results) -> Table:
             ]
             if any(cells):
                 rows.append((measure.group, Term(measure.title, measure.meaning), encoder, *cells))
-    columns = (*text_columns("", "measure", "encoder"), *(Column(task) for task in results.tasks))
+    columns = (*text_columns("", "measure", "encoder"), *(Column(task, of="task") for task in results.tasks))
     values, title = (AFTER_ARROW, "Shape before → after fine-tuning") if results.all_runs else ("", "Shape")
     note = f"Train, last layer{values}."
     if len(results.encoders) == 1:  # its name would be in every row

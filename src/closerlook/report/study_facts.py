@@ -60,14 +60,18 @@ def _name_or_count(names: tuple[str, ...], noun: str) -> str:
     return names[0] if len(names) == 1 and len(names[0]) <= 60 else count_of(len(names), noun)
 
 
+PLURALS = {"method of fine-tuning": "methods of fine-tuning"}
+
+
 def key_facts(results: Results) -> list[tuple[str, str]]:
     """A few numbers for the top of the page."""
     runs = {(run.encoder, run.tuned_on, run.seed) for run in results.all_runs}
     methods = set(methods_of(results).values())
-    facts = [("encoders", f"{len(base_encoders(results)):,}"), ("tasks", f"{len(results.tasks):,}")]
-    facts += [("methods of fine-tuning", f"{len(methods)}")] if len(methods) > 1 else []
-    facts += [("fine-tuning runs", f"{len(runs):,}")] if runs else []
-    facts.append(("measurements", f"{results.n_rows:,}"))
+    counts = {"encoder": len(base_encoders(results)), "task": len(results.tasks)}
+    counts |= {"method of fine-tuning": len(methods)} if len(methods) > 1 else {}
+    counts |= {"fine-tuning run": len(runs)} if runs else {}
+    counts["measurement"] = results.n_rows
+    facts = [(PLURALS.get(noun, f"{noun}s") if n != 1 else noun, f"{n:,}") for noun, n in counts.items()]
     work = sum(kind["seconds"] for kind in results.manifest.get("kinds", {}).values())
     if work:  # of all cells: `seconds` in the manifest is that of the last start, which may have had little left to do
         facts.append(("computing time (sum over workers)", duration(work)))

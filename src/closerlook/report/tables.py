@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 from closerlook.study.readings import Measurement
 
 MISSING = "–"
+
+Subject = Literal["", "encoder", "task"]
+"""What the reader of a page can choose."""
+
+SUBJECTS: dict[str, Subject] = {
+    "encoder": "encoder",
+    **dict.fromkeys(("task", "probed on", "fine-tuned on", "trained on"), "task"),
+}
+"""The titles of columns that hold names of encoders or tasks: their rows follow the reader's choice."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +48,8 @@ class Column:
 
     title: its heading. group: a heading that it shares with its neighbours. digits: decimals shown. signed: whether
     positive numbers get a plus sign. left: whether it is aligned to the left, as text is. p_value: whether it holds
-    p-values, of which the smallest are shown as '< 0.0001', never as 0.
+    p-values, of which the smallest are shown as '< 0.0001', never as 0. of: what the title is the name of, if the
+    column holds the values of one encoder or task.
     """
 
     title: str
@@ -47,6 +58,12 @@ class Column:
     signed: bool = False
     left: bool = False
     p_value: bool = False
+    of: Subject = ""
+
+    @property
+    def names(self) -> Subject:
+        """What its cells are names of, if they are names of encoders or tasks."""
+        return "" if self.of else SUBJECTS.get(self.title, "")
 
 
 @dataclass(frozen=True)
@@ -161,6 +178,11 @@ def show_before_after(before: Measurement | None, after: Measurement | None, col
         return None
     first = show_plain(before, column)
     return first if after is None else f"{first} → {show_plain(after, column)}"
+
+
+def show_signed(value: float, digits: int) -> str:
+    """A number with its sign: '+1.5', '−0.20'."""
+    return f"{value:+.{digits}f}".replace("-", "−")
 
 
 def count_of(n: int, noun: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from closerlook.escaping import show_name
 from closerlook.report.figures.figure import Figure, Layout
 from closerlook.report.figures.style import OKABE_ITO, charted, compact, shorten, step_axis, step_scale_text
-from closerlook.report.page import Entry, Group, figure_panel, render
+from closerlook.report.page import Group, figure_panel, make_entry, render
 from closerlook.report.tables import Column, Table, Value, text_columns
 from closerlook.report.watched_file import Training, read_trainings
 from closerlook.report.writing import write_figures
@@ -89,8 +89,8 @@ def make_page(name: str, training: Training, trainings: int, figures: list[Figur
     for number, (task, figure) in enumerate(zip(training.tasks, figures, strict=True)):
         spec = f"spec-{number}"
         panel, specs[spec] = figure_panel(figure, spec)
-        entry = Entry(encoder="", task=show_name(task), panels=[panel])
-        group = Group(f"steps-{number}", "Over the training", [""], [show_name(task)], [entry])
+        entry = make_entry("", show_name(task), [panel])
+        group = Group(f"steps-{number}", "Over the training", [""], [show_name(task)], [entry], READING)
         tables = [steps_table(training, task, number)]
         parts.append(TaskPart(show_name(task), f"task-{number}", group, tables))
     return render(
@@ -103,8 +103,13 @@ def make_page(name: str, training: Training, trainings: int, figures: list[Figur
         alarms=alarms_table(training),
         parts=parts,
         settings=settings_table(training),
+        subjects={"task": [part.task for part in parts]},
         specs=specs,
     )
+
+
+READING = "Each line is one layer; read it from left to right, as the training goes on."
+"""How to read the figure of a task."""
 
 
 # ---- texts and tables ----

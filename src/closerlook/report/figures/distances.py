@@ -86,6 +86,7 @@ def _distances(results: Results, runs: list[Run]) -> Figure | None:
         f"{_direction(data, labels[-1], ('smallest increase', 'largest decrease'))}.",
         encoder=run.encoder,
         task=run.task if run.own else f"{run.tuned_on} → {run.task}",
+        tasks=() if run.own else (run.tuned_on, run.task),
         data=data,
         chart=_lines(data, labels, chosen, [marks.of(label) for label in chosen], len(runs) > 1),
         toggles=tuple(

@@ -165,7 +165,7 @@ def _row_panel(name: str, colours: dict[str, str]) -> ChartType:
         "encoder:N", scale=alt.Scale(domain=order), title=None, axis=alt.Axis(ticks=False, domain=False, grid=False)
     )
     colour = alt.Color("encoder:N", scale=alt.Scale(domain=order, range=list(colours.values())), legend=None)
-    x = alt.X("value:Q", scale=alt.Scale(zero=False), axis=alt.Axis(title=title_of(name), tickCount=5))
+    x = alt.X("value:Q", scale=alt.Scale(zero=False, padding=9), axis=alt.Axis(title=title_of(name), tickCount=5))
     base = charted().transform_filter(f"datum.measure == '{name}'").encode(y=y, color=colour)
     tooltip = [alt.Tooltip("encoder:N"), alt.Tooltip("state:N"), alt.Tooltip("value:Q", format=".3~f")]
     line = base.mark_line(strokeWidth=2, opacity=0.6).encode(x=x, detail="encoder:N")

@@ -41,7 +41,8 @@ class Layout:
 
     axis: pixels for the labels and the title of the vertical axis. least: the panel width below which panels are put
     below each other. most: the largest width of a panel. square: whether its height follows its width. planes: for each
-    panel in a plane, the suffix of its parameters (centre x, centre y, reach) and the layer it shows.
+    panel in a plane, the suffix of its parameters (centre x, centre y, reach) and the layer it shows. labelled_once:
+    whether panels next to each other have the same rows, so that only the first shows their names.
     """
 
     axis: int = 60
@@ -49,14 +50,16 @@ class Layout:
     most: int = 1040
     square: bool = False
     planes: tuple[tuple[str, int], ...] = ()
+    labelled_once: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class Figure:
     """A figure of an encoder and a task (empty: of several). alt: a description for those who cannot see it.
 
-    data: everything that is drawn, one row for each mark. toggles: what the reader can show and hide. kind: the name of
-    the figure in the outline of the page, which fills it in.
+    tasks: the tasks it is about, if `task` is not the name of one. data: everything that is drawn, one row for each mark;
+    the page draws only the rows of the encoder and the task that the reader chooses, where it has such columns. toggles: what the reader can show and hide. kind: the name of
+    the figure in the outline of the page. reading: one sentence that says how to read it. The outline fills in both.
     """
 
     title: str
@@ -69,6 +72,8 @@ class Figure:
     toggles: tuple[Toggle, ...] = ()
     layout: Layout = Layout()
     kind: str = ""
+    reading: str = ""
+    tasks: tuple[str, ...] = ()
 
     def specification(self, *, titled: bool = False) -> Specification:
         """The chart in Vega-Lite, with its data and the shared style; titled: with title and caption, for a file."""

@@ -1,6 +1,7 @@
 "use strict";
 (() => {
   const root = document.documentElement;
+  const { filter } = window.closerlook;
   const css = (name) => getComputedStyle(root).getPropertyValue(name).trim();
   const read = (id) => JSON.parse(document.getElementById(id).textContent);
 
@@ -60,6 +61,42 @@
     }
   }
 
+  /** Set how a panel shows the names of its rows. */
+  function setRowNames(panel, axis) {
+    for (const part of [panel, ...(panel.layer || [])]) if (part.encoding?.y?.axis) Object.assign(part.encoding.y.axis, axis);
+  }
+
+  /** Keep the rows of the chosen encoder and task; from scales, remove the names of which no row is left. */
+  function narrow(spec) {
+    const now = filter.chosen();
+    const isOther = (row) => ["encoder", "task"].some((kind) => now[kind] && row[kind] !== undefined && row[kind] !== now[kind]);
+    const all = Object.values(spec.datasets).flat(), kept = new Set(all.filter((row) => !isOther(row)));
+    if (kept.size === all.length) return { all, kept: all };
+    for (const name of Object.keys(spec.datasets)) spec.datasets[name] = spec.datasets[name].filter((row) => kept.has(row));
+    const isLeft = (field) => { const left = new Set([...kept].map((row) => row[field])); return (name) => left.has(name); };
+    narrowScales(spec, isLeft);
+    return { all, kept: [...kept] };
+  }
+
+  /** Remove names from the scales of a part of a chart; its height follows the number of its rows. */
+  function narrowScales(part, isLeft) {
+    let share = 1;
+    for (const [channel, { field, scale }] of Object.entries(part.encoding || {})) {
+      if (!field || !Array.isArray(scale?.domain) || typeof scale.domain[0] !== "string") continue;
+      const places = scale.domain.flatMap((name, at) => (isLeft(field)(name) ? [at] : []));
+      if (!places.length || places.length === scale.domain.length) continue;
+      if (channel === "y") share = places.length / scale.domain.length;
+      if (Array.isArray(scale.range) && scale.range.length === scale.domain.length) scale.range = places.map((at) => scale.range[at]);
+      scale.domain = places.map((at) => scale.domain[at]);
+    }
+    for (const inner of [...(part.layer || []), ...(part.hconcat || []), ...(part.concat || [])]) {
+      const ofInner = narrowScales(inner, isLeft);
+      if (part.layer) share = Math.min(share, ofInner);
+    }
+    if (share < 1 && typeof part.height === "number") part.height = Math.max(64, Math.round(part.height * share));
+    return share;
+  }
+
   /** Fit a chart to a width: panels next to each other, or below each other if they would be too narrow. */
   function fit(spec, layout, width) {
     const panels = spec.hconcat || spec.concat;
@@ -70,9 +107,12 @@
     }
     const gap = 26;
     const columns = Math.max(1, Math.min(panels.length, spec.columns || panels.length, Math.floor((width + gap) / (layout.least + gap))));
-    const inner = Math.min(layout.most, (width - 8 - gap * (columns - 1)) / columns) - layout.axis - 6;
+    const once = layout.labelled_once && columns > 1, names = layout.labelled_once ? Math.min(layout.axis, 0.42 * width) : layout.axis;
+    if (layout.labelled_once) panels.forEach((panel) => setRowNames(panel, { labelLimit: names - 10 }));
+    const inner = once ? (width - 8 - names - gap * (columns - 1)) / columns - 14 : Math.min(layout.most, (width - 8 - gap * (columns - 1)) / columns) - names - 6;
     for (const panel of panels) {
       panel.width = Math.max(90, Math.floor(inner));
+      if (once && panel !== panels[0]) setRowNames(panel, { labels: false });
       if (layout.square) panel.height = panel.width;
     }
     delete spec.hconcat;
@@ -97,18 +137,34 @@
       }).observe(this.chart);
     }
 
-    show(panel) {
+    show(panel, absent = "This study has no such figure.") {
       this.panel = panel;
       const tools = this.figure.querySelector(".tools");
       tools.hidden = !panel;
       this.figure.querySelector("figcaption").replaceChildren(...(panel ? panel.caption : []).map(([text, term]) => document.getElementById(term) ? make("a", { class: "defined", href: `#${term}` }, text) : text));
       this.chart.classList.toggle("absent", !panel);
       this.chart.setAttribute("aria-label", panel ? `${panel.title}. ${panel.alt}` : "");
-      this.shown = new Set(panel ? panel.toggles.filter((one) => one.on).map((one) => one.name) : []);
+      const partial = this.figure.querySelector(".partial");
+      partial.hidden = true;
+      if (!panel) { this.toggles = []; this.shown = new Set(); this.chips(); this.clear(absent); return; }
+      const { all, kept } = filter.isFiltered() ? narrow(openSpec(panel.spec)) : { all: [1], kept: [1] };
+      this.toggles = panel.toggles.filter(({ name }) => !["encoder", "task"].some((kind) => all.some((row) => row[kind] === name) && !kept.some((row) => row[kind] === name)));
+      this.shown = new Set(this.toggles.filter((one) => one.on).map((one) => one.name));
       this.chips();
-      if (!panel) { this.chart.textContent = "This study has no such figure."; return; }
+      if (!kept.length) { tools.hidden = true; this.panel = null; this.clear(`This figure has nothing about ${filter.describe()}.`); return; }
+      partial.hidden = kept.length === all.length;
+      partial.textContent = `Only ${filter.describe()} is drawn; the text under the figure is about all of it.`;
       this.tabulate();
       this.redraw();
+    }
+
+    /** Show a sentence instead of a chart. */
+    clear(text) {
+      this.turn = (this.turn || 0) + 1;
+      if (this.result) { this.result.finalize(); this.result = null; }
+      this.chart.classList.add("absent");
+      this.chart.dataset.state = "drawn";
+      this.chart.textContent = text;
     }
 
     async redraw() {
@@ -117,12 +173,14 @@
       this.chart.dataset.state = "drawing";
       const spec = openSpec(this.panel.spec);
       const config = pageStyle(spec.config);
+      narrow(spec);
       if (this.panel.toggles.length) withoutLegends(spec);
       delete spec.config;
       fit(spec, this.panel.layout, this.chart.clientWidth);
       const shown = (spec.params || []).find((one) => one.name === "shown");
       if (shown) shown.value = [...this.shown];
       const options = { mode: "vega-lite", renderer: "svg", actions: false, ast: true, config, tooltip: { theme: isDark() ? "dark" : "light" } };
+      if (filter.isFiltered()) options.logLevel = 1; // errors only: parts of a chart may have no rows left, which Vega warns about
       const result = await window.vegaEmbed(this.chart, spec, options);
       if (turn !== this.turn) { result.finalize(); return; }
       if (this.result) this.result.finalize();
@@ -153,15 +211,15 @@
       this.result.view.runAsync();
     }
 
-    rows() { return Object.values(openSpec(this.panel.spec).datasets).flat(); }
+    rows() { return narrow(openSpec(this.panel.spec)).kept; }
 
     // ---- buttons ----
 
     chips() {
       const box = this.figure.querySelector(".toggles");
       box.replaceChildren();
-      if (!this.panel || !this.panel.toggles.length) return;
-      const { toggles } = this.panel;
+      const { toggles } = this;
+      if (!toggles.length) return;
       const first = toggles.filter((one) => one.on).map((one) => one.name);
       box.setAttribute("role", "group");
       box.setAttribute("aria-label", "Shown in the chart");
@@ -231,7 +289,7 @@
     return download(URL.createObjectURL(new Blob([lines.join("\r\n")], { type: "text/csv" })), `${name}.csv`);
   }
 
-  window.closerlook = { make, named, css, read, counted, downloadCsv }; // for explorer.js
+  Object.assign(window.closerlook, { make, named, css, read, counted, downloadCsv }); // for tables.js and explorer.js
 
   // ---- choice of encoder and task ----
 
@@ -244,13 +302,31 @@
       const box = group.querySelector(`[data-pick="${what}"]`);
       return box ? (box.querySelector("select") || box.querySelector("input:checked")).value : null;
     };
+    /** Offer only what fits the choice for the whole page; if that excludes what is picked, pick the first that fits. */
+    const offer = (what, fitting) => {
+      const box = group.querySelector(`[data-pick="${what}"]`);
+      const names = new Set(fitting.map((entry) => entry[what]));
+      const options = box ? [...box.querySelectorAll("input, option")] : [];
+      for (const option of options) {
+        (option.closest("label.tab") || option).hidden = !names.has(option.value);
+        option.disabled = !names.has(option.value);
+      }
+      if (!names.size || names.has(picked(what))) return;
+      const first = options.find((option) => !option.disabled);
+      if (first) first[first.tagName === "OPTION" ? "selected" : "checked"] = true;
+    };
     const update = () => {
+      const fitting = entries.filter((one) => filter.fits(one));
+      offer("encoder", fitting);
+      offer("task", fitting.filter((one) => picked("encoder") === null || one.encoder === picked("encoder")));
       const [encoder, task] = [picked("encoder"), picked("task")];
       const same = (one) => (encoder === null || one.encoder === encoder) && (task === null || one.task === task);
-      const entry = entries.find(same);
-      ofGroup.forEach((stage, side) => stage.show(entry ? entry.panels[side] : null));
+      const entry = fitting.find(same);
+      const absent = fitting.length ? undefined : `There is no such figure about ${filter.describe()}.`;
+      ofGroup.forEach((stage, side) => stage.show(entry ? entry.panels[side] : null, absent));
     };
     group.addEventListener("change", update);
+    filter.follow(update);
     update();
   }
 
@@ -260,12 +336,21 @@
   if (drill) {
     const spaces = read("blocked-spaces");
     const titled = (space) => [space.encoder, space.task, `layer ${space.layer}`, space.state + (space.seed === null ? "" : `, seed ${space.seed}`)].join(" · ");
-    const select = make("select", {}, ...spaces.map((space, at) => make("option", { value: at }, `${titled(space)} (${counted(space.merges.length, "blocked merge")})`)));
+    const options = spaces.map((space, at) => make("option", { value: at }, `${titled(space)} (${counted(space.merges.length, "blocked merge")})`));
+    const select = make("select", {}, ...options);
     const search = make("input", { type: "search", placeholder: "label or word" });
     const status = make("p", { class: "meta", role: "status" });
     const list = make("div", { class: "merges" });
     drill.append(make("div", { class: "picks" }, make("label", { class: "pick" }, "space ", select), make("label", { class: "pick" }, "search ", search)), status, list);
+    const offer = () => {
+      const fitting = options.filter((_, at) => filter.fits({ encoder: spaces[at].encoder, tasks: [spaces[at].task] }));
+      const before = fitting.find((option) => option.selected);
+      select.replaceChildren(...fitting);
+      if (fitting.length) (before || fitting[0]).selected = true;
+      show();
+    };
     const show = () => {
+      if (!select.options.length) { status.textContent = `No blocked merges on this page are about ${filter.describe()}.`; list.replaceChildren(); return; }
       const space = spaces[Number(select.value)], wanted = search.value.trim().toLowerCase();
       const matches = space.merges.filter((merge) => !wanted || searchable(merge).some((text) => text.toLowerCase().includes(wanted)));
       const kept = counted(space.merges.length, "blocked merge");
@@ -278,6 +363,7 @@
     Object.assign(drill, { spaces, open, current: () => spaces[Number(select.value)] });
     select.addEventListener("change", show);
     search.addEventListener("input", show);
+    filter.follow(offer);
     show();
   }
 
