@@ -17,10 +17,10 @@ from closerlook.probes.training import ProbeTraining
 from closerlook.ranking import Ranking, judge_scores
 from closerlook.representations.space import Space
 from closerlook.representations.spaces import Spaces
-from closerlook.study.graph import Graph
 from closerlook.study.noise import Effect
 from closerlook.study.runner import StudyState
 from closerlook.study.runs import Pair
+from closerlook.study.states import Graph
 from closerlook.study.study import CompletedStudy
 from closerlook.study.verdicts import Answer, Finding
 from closerlook.tasks.task import Task

@@ -11,9 +11,10 @@ import pytest
 from closerlook.study.cells import Cell, ResolvedPlan
 from closerlook.study.files import read_result
 from closerlook.study.forecasting import _expected_result, foresee, foresee_run
-from closerlook.study.graph import Graph, add_run, expand
+from closerlook.study.graph import add_run, expand
 from closerlook.study.kinds import KINDS, estimate_cell
 from closerlook.study.resolving import resolve_plan
+from closerlook.study.states import Graph
 from closerlook.study.study import CompletedStudy, forecast
 from closerlook.tuning.steps import planned_steps
 from tests.study.small import full_plan, opened, small_plan, write_tasks

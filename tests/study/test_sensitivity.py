@@ -7,12 +7,12 @@ import pytest
 
 from closerlook.geometry import cluster
 from closerlook.study.forecasting import foresee
-from closerlook.study.graph import Graph
 from closerlook.study.kinds.sensitivity import measure_settings
 from closerlook.study.kinds.sensitivity_comparison import similarity_rows
 from closerlook.study.plan import PlanError, make_plan
 from closerlook.study.resolving import resolve_plan
 from closerlook.study.results import load_results
+from closerlook.study.states import Graph
 from closerlook.study.study import CompletedStudy
 from tests.study.small import small_plan
 from tests.study.test_panel_kinds import blobs

@@ -24,7 +24,7 @@ from closerlook.study.files import require_result
 from closerlook.study.kinds import explorer
 
 if TYPE_CHECKING:
-    from closerlook.study.graph import Graph
+    from closerlook.study.states import Graph
     from closerlook.tuning.tuned import Snapshot
 
 FILE = "explorer.json"

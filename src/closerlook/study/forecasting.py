@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from closerlook.study.cells import ResolvedPlan
-from closerlook.study.graph import Graph, ResultLookup, add_run, expand
+from closerlook.study.graph import ResultLookup, add_run, expand
 from closerlook.study.runs import Run
+from closerlook.study.states import Graph
 from closerlook.tuning.steps import planned_steps
 from closerlook.tuning.tuned import Snapshot, TuningResult
 

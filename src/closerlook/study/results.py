@@ -20,10 +20,10 @@ from closerlook.study import renamed
 from closerlook.study.cells import Placement, ResolvedPlan, ResolvedRun
 from closerlook.study.explored import gather_explorers, write_explorers
 from closerlook.study.files import require_result
-from closerlook.study.graph import Graph
 from closerlook.study.parquet import read_parquet, write_parquet
 from closerlook.study.registry import MEASURES
 from closerlook.study.spreadsheet import read_texts, write_csv
+from closerlook.study.states import Graph
 from closerlook.tuning.existing import FULL
 from closerlook.version import __version__
 

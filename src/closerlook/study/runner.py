@@ -26,10 +26,11 @@ from closerlook.study.engines import Engine
 from closerlook.study.execution import Outcome
 from closerlook.study.files import CELLS, find_finished, is_finished, read_result, require_result, result_path
 from closerlook.study.forecasting import foresee_run
-from closerlook.study.graph import Graph, expand, grow
+from closerlook.study.graph import expand, grow
 from closerlook.study.kinds import estimate_cell, kind_of
 from closerlook.study.kinds.kind import EARLY
 from closerlook.study.remaining import RemainingTime
+from closerlook.study.states import Graph
 from closerlook.study.workers import WorkerLost
 
 FAILED = "failed"

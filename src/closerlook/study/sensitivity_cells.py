@@ -13,7 +13,7 @@ from closerlook.study.cells import Placement, ResolvedPlan, describe_position
 from closerlook.study.kinds import sensitivity, sensitivity_comparison
 
 if TYPE_CHECKING:
-    from closerlook.study.graph import EncoderState, TrainSpace
+    from closerlook.study.states import EncoderState, TrainSpace
 
 
 def add_settings(state: EncoderState, task: str, layers: Sequence[int]) -> None:
