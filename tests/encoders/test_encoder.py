@@ -289,6 +289,17 @@ def other_model(family: Folder, tmp_path: Path, model: Any) -> str:
     return str(folder)
 
 
+@pytest.mark.parametrize("layer", [0, 1])
+def test_an_encoder_with_nan_weights_is_refused_with_the_layer(family: Folder, tmp_path: Path, layer: int) -> None:
+    model = hf.AutoModel.from_pretrained(family("bert"))
+    broken = model.embeddings if layer == 0 else model.encoder.layer[layer - 1]
+    with torch.no_grad():
+        list(broken.parameters())[-1].fill_(float("nan"))
+    message = f"encoder other gives NaN or infinity at layer {layer} for the text 'a word' in float32; its weights may"
+    with pytest.raises(InputError, match=message):
+        Encoder.load(other_model(family, tmp_path, model))
+
+
 def test_an_encoder_that_ignores_padding_is_refused(family: Folder, tmp_path: Path) -> None:
     torch.manual_seed(0)
     config = hf.FNetConfig(

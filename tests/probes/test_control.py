@@ -197,3 +197,9 @@ def test_unfit_blocks_are_refused(blocks: list[float]) -> None:
 def test_unfit_options_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         online_code(([[0.0], [1.0]], ["a", "b"]), **options)  # type: ignore[arg-type]
+
+
+def test_names_that_are_imported_when_first_used_are_listed() -> None:
+    from closerlook import probes
+
+    assert set(probes.__all__) <= set(dir(probes))

@@ -239,6 +239,10 @@ class Encoder:
         return [part.cpu().numpy() for part in vectors]
 
 
+TRIED_TEXT = "a word"
+"""The text with which an encoder is tried out."""
+
+
 def examine(
     name: str,
     model: PreTrainedModel,
@@ -255,17 +259,24 @@ def examine(
     if window is not None and not minimum <= window <= limit:
         raise InputError(f"window {window} requested; encoder {name} reads {minimum} to {limit} tokens at a time")
     with short_errors(name, "model"):
-        words = align(tokenizer, ["a word"], limit)
+        words = align(tokenizer, [TRIED_TEXT], limit)
         ids = torch.tensor(words.windows, device=input_device(model))
         _check_vocabulary(name, model, int(ids.max()))
         with _evaluating(model):
             states = _states(model, ids, torch.ones_like(ids))
-            padded = _states(model, pad(ids, (0, 3)), pad(torch.ones_like(ids), (0, 3)))[-1][:, : ids.shape[1]]
+            longer = _states(model, pad(ids, (0, 3)), pad(torch.ones_like(ids), (0, 3)))
+            padded = [state[:, : ids.shape[1]] for state in longer]
             if sentence_pool is None and _is_sentence_classifier(model) and _is_causal(model, ids, states[-1]):
                 sentence_pool = "last"
     if len({tuple(state.shape) for state in states}) != 1:
         raise InputError(f"encoder {name} changes length or width between layers; such encoders are not supported")
-    if not torch.allclose(states[-1].float(), padded.float(), atol=0.05, rtol=0.05):
+    bad = [layer for layer, pair in enumerate(zip(states, padded, strict=True)) if not _are_finite(*pair)]
+    if bad:
+        raise InputError(
+            f"encoder {name} gives NaN or infinity at layer {bad[0]} for the text {TRIED_TEXT!r} in "
+            f"{str(model.dtype).removeprefix('torch.')}; its weights may be damaged, or its training diverged"
+        )
+    if not torch.allclose(states[-1].float(), padded[-1].float(), atol=0.05, rtol=0.05):
         raise InputError(
             f"encoder {name} ignores the attention mask (padding changes its vectors); it is not supported"
         )
@@ -277,6 +288,11 @@ def examine(
         parameters=sum(parameter.numel() for parameter in model.parameters()),
         sentence_pool=sentence_pool,
     )
+
+
+def _are_finite(*states: torch.Tensor) -> bool:
+    """Whether no number is NaN or infinite; kernels of torch may hide a NaN in a text without padding."""
+    return all(bool(state.isfinite().all()) for state in states)
 
 
 def _is_sentence_classifier(model: PreTrainedModel) -> bool:

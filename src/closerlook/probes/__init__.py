@@ -42,3 +42,8 @@ def __getattr__(name: str) -> object:
         if name in names:
             return getattr(import_module(f"closerlook.probes.{module}"), name)
     raise AttributeError(f"module 'closerlook.probes' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The names of the module, also those that are not imported yet: for completion and for the documentation."""
+    return sorted({*globals(), *__all__})
