@@ -60,10 +60,40 @@ def test_every_value_is_shown_with_its_meaning_from_the_registry(tmp_path: Path,
 def test_shuffled_labels_are_shown_as_the_null(tmp_path: Path, capsys: Capsys) -> None:
     X, y = points()
     file = saved(tmp_path / "a.npz", X, y)
-    expected = separability(X, y, shuffles=5, seed=3)
-    assert answer(capsys, "describe", file, "--shuffles", 5, "--seed", 3)["separability"] == expected.to_dict()
-    out, _ = run(capsys, "describe", file, "--shuffles", 5, "--seed", 3)
-    assert f"{expected.separable.mean:.4g} ± {expected.separable.deviation:.3g}; p 0.167" in out
+    expected = separability(X, y, shuffles=20, seed=3)
+    assert answer(capsys, "describe", file, "--shuffles", 20, "--seed", 3)["separability"] == expected.to_dict()
+    out, _ = run(capsys, "describe", file, "--shuffles", 20, "--seed", 3)
+    assert f"{expected.separable.mean:.4g} ± {expected.separable.deviation:.3g}; p 0.0476" in out
+
+
+def test_a_p_value_from_few_shuffles_is_left_out_with_the_reason(tmp_path: Path, capsys: Capsys) -> None:
+    file = saved(tmp_path / "a.npz", *points())
+    reason = "3 shuffles cannot give p below 0.25; run with 20 or more"
+    null = answer(capsys, "describe", file, "--shuffles", 3)["separability"]["separable"]
+    assert (null["p_value"], null["no_p_value"]) == (None, reason)
+    out, _ = run(capsys, "describe", file, "--shuffles", 3)
+    words = [word for word in out.split() if word != "│"]
+    assert f"no p: {reason}" in " ".join(words)
+
+
+@pytest.mark.parametrize(
+    ("labels", "permutations", "reason"),
+    [
+        (4, 9, "9 permutations cannot give p below 0.1; run with 20 or more"),
+        (3, 9999, "5 permutations cannot give p below 0.17; 3 labels have no more; compare spaces with 4 or more"),
+    ],
+)
+def test_a_p_value_from_few_permutations_is_left_out_with_the_reason(
+    tmp_path: Path, capsys: Capsys, labels: int, permutations: int, reason: str
+) -> None:
+    files = [saved(tmp_path / f"{seed}.npz", *points(seed=seed, labels=labels)) for seed in (0, 1)]
+    for command in (["describe", files[0], "--against", files[1]], ["compare", *files]):
+        found = answer(capsys, *command, "--permutations", permutations)
+        found = found.get("similarity", found)
+        assert found["p_value"] is None
+        assert found["no_p_value"].startswith(reason)
+        out, _ = run(capsys, *command, "--permutations", permutations)
+        assert f"{permutations if labels == 4 else 5} permutations cannot give p below" in " ".join(out.split())
 
 
 def test_two_spaces_of_the_same_rows(tmp_path: Path, capsys: Capsys) -> None:

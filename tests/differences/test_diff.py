@@ -196,7 +196,15 @@ def test_paired_change_is_mcnemars_test() -> None:
     assert change == pytest.approx(0.05)
     assert low < 0.05 < high
     assert p_value == pytest.approx(0.30176, abs=1e-5)  # binomial, 10 of 15
-    assert paired_change(before, before) == (0.0, 0.0, 0.0, 1.0)
+    *unchanged, p_value = paired_change(before, before)
+    assert unchanged == [0.0, 0.0, 0.0]
+    assert np.isnan(p_value)
+
+
+@pytest.mark.parametrize(("gained", "expected"), [(5, None), (6, 2 / 64)])
+def test_a_p_value_that_cannot_be_small_is_not_given(gained: int, expected: float | None) -> None:
+    p_value = paired_change(np.zeros(20, bool), np.arange(20) < gained)[3]
+    assert np.isnan(p_value) if expected is None else p_value == pytest.approx(expected)
 
 
 def test_a_sample_keeps_whole_texts_and_only_texts_with_examples() -> None:

@@ -142,3 +142,27 @@ def test_bootstrap_of_groups_is_spearman_of_the_drawn_cells() -> None:
 def test_as_many_folds_as_rows_at_most() -> None:
     with pytest.raises(InputError, match="folds is 7; expected at most 6, as there are 6 rows"):
         split_similarity(np.arange(6.0)[:, None], list("abcabc"), folds=7)
+
+
+def test_splits_that_disagree_widen_the_interval() -> None:
+    rng = np.random.default_rng(5)
+    x = np.linspace(0, 1, 20)
+    y = x + 0.1 * rng.normal(size=20)
+    noise = rng.normal(size=(20, 4))
+    noise -= noise.mean(axis=1, keepdims=True)
+    plain, agreeing, noisy = (
+        predictiveness(x, y, splits=splits, resamples=300)
+        for splits in (None, np.repeat(x[:, None], 4, axis=1), x[:, None] + 0.5 * noise)
+    )
+    assert (plain.splits, agreeing.splits, noisy.splits) == (0, 4, 4)
+    assert agreeing.spearman == noisy.spearman == plain.spearman  # of the mean over splits
+    assert agreeing.single_split == pytest.approx((plain.spearman, plain.spearman))
+    assert noisy.single_split[1] < plain.spearman
+    widths = [float(np.diff(one.spearman_interval)[0]) for one in (plain, agreeing, noisy)]
+    assert widths[1] == pytest.approx(widths[0], rel=0.5)
+    assert widths[2] > 2 * widths[0]
+
+
+def test_splits_of_another_shape_are_refused() -> None:
+    with pytest.raises(InputError, match=r"splits has shape \(2, 3\); expected \(4, k\)"):
+        predictiveness([0.1, 0.2, 0.3, 0.4], [0.1, 0.2, 0.3, 0.5], splits=np.zeros((2, 3)))

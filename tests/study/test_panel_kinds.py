@@ -97,11 +97,16 @@ def test_clusters_under_shuffles_are_of_so_many_points_and_shuffles_may_be_none(
 def test_parts_of_a_space_are_as_alike_as_the_geometry_says() -> None:
     space = blobs()
     how = {"tau": 1e-6, "min_points": 1, "statistic": "mean"}
-    halves, folds = split_rows(space, repeats=3, folds=4, **how)
+    halves, *splits, folds = split_rows(space, repeats=3, folds=4, **how)
+    assert [one["text"] for one in splits] == ["0", "1", "2"]
+    assert np.mean([one["value"] for one in splits]) == pytest.approx(halves["value"])
     assert halves["value"] == pytest.approx(split_similarity(space.X, space.label_names, repeats=3).mean)
     assert halves["ci_low"] <= halves["value"] <= halves["ci_high"]
     assert (halves["n"], folds["n"]) == (3, 4)
-    assert [one["measure"] for one in split_rows(space, repeats=1, folds=0, **how)] == ["similarity_halves"]
+    assert [one["measure"] for one in split_rows(space, repeats=1, folds=0, **how)] == [
+        "similarity_halves",
+        "similarity_halves_split",
+    ]
 
 
 def test_a_turned_copy_is_alike_and_other_points_are_not() -> None:

@@ -23,6 +23,8 @@ from closerlook.cli.measure import (
     YKey,
     find_clusters,
     measure_labels,
+    no_p_value,
+    similarity_json,
 )
 from closerlook.errors import InputError
 from closerlook.version import __version__
@@ -85,7 +87,7 @@ def compare(
         if value_a != value_b:
             note(f"warning: {setting} is {value_a} in {left.title}, but {value_b} in {right.title}")
     if as_json:
-        content = similarity.to_dict() | {"a": _as_dict(left), "b": _as_dict(right), "settings": vars(settings)}
+        content = similarity_json(similarity) | {"a": _as_dict(left), "b": _as_dict(right), "settings": vars(settings)}
         content |= {"label_sizes_removed": None if adjusted is None else adjusted.to_dict()}
         content |= {"noise": None if noise is None else vars(noise)}
         print_json(content | {"seed": seed, "seconds": sum(seconds.values()), "version": __version__})
@@ -193,7 +195,7 @@ def _print(similarity: Similarity, a: Side, b: Side, about_sizes: list[tuple[str
         ("B", b.title),
         ("Pearson", _with_interval(similarity.pearson, similarity.pearson_interval, similarity.confidence)),
         ("Spearman", _with_interval(similarity.spearman, similarity.spearman_interval, similarity.confidence)),
-        ("Mantel p", "" if math.isnan(similarity.p_value) else f"{similarity.p_value:.4g} ({permutations})"),
+        ("Mantel p", no_p_value(similarity) or _p_value_text(similarity, permutations)),
         *about_sizes,
         ("labels", f"{similarity.n_labels}"),
         ("only in A", ", ".join(map(str, similarity.excluded_a))),
@@ -203,6 +205,10 @@ def _print(similarity: Similarity, a: Side, b: Side, about_sizes: list[tuple[str
         ("settings", f"statistic {a.table.statistic}, min points {a.table.min_points}"),
     ]
     print_table("Spatial similarity", ["", ""], [row for row in rows if row[1]])
+
+
+def _p_value_text(similarity: Similarity, permutations: str) -> str:
+    return "" if math.isnan(similarity.p_value) else f"{similarity.p_value:.4g} ({permutations})"
 
 
 def _with_interval(value: float, interval: tuple[float, float], confidence: float) -> str:

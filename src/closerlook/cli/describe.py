@@ -23,6 +23,8 @@ from closerlook.cli.measure import (
     YKey,
     find_clusters,
     measure_labels,
+    no_p_value,
+    similarity_json,
     stage,
 )
 from closerlook.errors import InputError
@@ -169,6 +171,7 @@ def _compare_labels(
 
 def _print(sides: list[Side], pair: Pair | None) -> None:
     from closerlook.cli.console import print_table
+    from closerlook.geometry.p_values import why_no_p_value
 
     names = ["value"] if pair is None else ["A", "B"]
     title = sides[0].points.title if pair is None else f"A: {sides[0].points.title}; B: {sides[1].points.title}"
@@ -179,7 +182,9 @@ def _print(sides: list[Side], pair: Pair | None) -> None:
     nulls = [side.separability.separable for side in sides if side.separability is not None]
     if nulls:
         rows.append(["separable_pairs", *(_shown(null.value) for null in nulls), meaning("separable_pairs")])
-        explanation = "mean ± standard deviation; p: share of labellings with at least as many"
+        omitted = why_no_p_value(nulls[0].shuffles)
+        test = f"no p: {omitted}" if omitted else "p: share of labellings with at least as many"
+        explanation = f"mean ± standard deviation; {test}"
         rows.append(["with shuffled labels", *map(_null_text, nulls), explanation])
     print_table(title, ["", *names, "meaning"], rows, numbers=names)
     if pair is not None and (pair.points or pair.labels):
@@ -201,8 +206,11 @@ def meaning(name: str) -> str:
 
 
 def _null_text(null: Null) -> str:
+    from closerlook.geometry.p_values import why_no_p_value
+
     deviation = "" if math.isnan(null.deviation) else f" ± {null.deviation:.3g}"
-    return f"{null.mean:.4g}{deviation}; p {null.p_value:.3g}"
+    test = "" if why_no_p_value(null.shuffles) else f"; p {null.p_value:.3g}"
+    return f"{null.mean:.4g}{deviation}{test}"
 
 
 def _pair_rows(pair: Pair) -> list[list[str]]:
@@ -217,7 +225,10 @@ def _pair_rows(pair: Pair) -> list[list[str]]:
         explanation = f"Pearson correlation of the distances of {similarity.n_labels} labels{interval}"
         rows.append(["spatial similarity", _shown(similarity.pearson), explanation])
         rows.append(["Spearman", _shown(similarity.spearman), "Spearman rank correlation of the same distances"])
-        if not math.isnan(similarity.p_value):
+        omitted = no_p_value(similarity)
+        if omitted:
+            rows.append(["Mantel p", "none", omitted])
+        elif not math.isnan(similarity.p_value):
             permutations = f"{'all ' if similarity.exact else ''}{similarity.permutations:,} permutations"
             null = f"{similarity.null_mean:.3g} ± {similarity.null_deviation:.3g}"
             rows.append(
@@ -243,8 +254,19 @@ def _as_dict(sides: list[Side], pair: Pair | None, seconds: dict[str, float]) ->
     return content | {
         "against": _side_as_dict(sides[1]),
         "point_similarity": None if pair.points is None else pair.points.to_dict(),
-        "similarity": None if pair.labels is None else pair.labels.to_dict(),
+        "similarity": None if pair.labels is None else similarity_json(pair.labels),
     }
+
+
+def _separability_json(separability: Separability) -> dict[str, object]:
+    """The fields for JSON; a p-value that cannot be small is null, and `no_p_value` says why."""
+    from closerlook.geometry.p_values import why_no_p_value
+
+    content = separability.to_dict()
+    omitted = why_no_p_value(separability.separable.shuffles)
+    if not omitted:
+        return content
+    return content | {"separable": separability.separable.to_dict() | {"p_value": None, "no_p_value": omitted}}
 
 
 def _side_as_dict(side: Side) -> dict[str, object]:
@@ -254,6 +276,6 @@ def _side_as_dict(side: Side) -> dict[str, object]:
         "n_clusters": side.clustering.n_clusters,
         "panel": _panel_values(side),
         **{name: getattr(side.panel, name) for name in ("n", "d", "m")},
-        "separability": None if side.separability is None else side.separability.to_dict(),
+        "separability": None if side.separability is None else _separability_json(side.separability),
         "provenance": None if provenance is None else provenance.to_dict(),
     }

@@ -14,7 +14,7 @@ from typer import Argument, Option
 from closerlook.errors import InputError
 
 if TYPE_CHECKING:
-    from closerlook.geometry import Clustering, LabelDistances
+    from closerlook.geometry import Clustering, LabelDistances, Similarity
     from closerlook.geometry.attempts import Limit
     from closerlook.representations.points import Points
 
@@ -212,3 +212,21 @@ def measure_labels(
             points.X, clustering, min_points=settings.min_points, threads=settings.threads, progress=show
         )
         return label_distances(distances, statistic="min" if settings.statistic == "min" else "mean")
+
+
+def no_p_value(similarity: Similarity) -> str:
+    """Why the p-value of a similarity is not given; empty if it can be small, or if none was requested."""
+    from closerlook.geometry.p_values import why_no_p_value
+
+    if not similarity.permutations:
+        return ""
+    if similarity.exact:
+        advice = f"{similarity.n_labels} labels have no more; compare spaces with 4 or more labels"
+        return why_no_p_value(similarity.permutations, "permutations", advice)
+    return why_no_p_value(similarity.permutations, "permutations")
+
+
+def similarity_json(similarity: Similarity) -> dict[str, object]:
+    """The fields of a similarity for JSON; a p-value that cannot be small is null, and `no_p_value` says why."""
+    omitted = no_p_value(similarity)
+    return similarity.to_dict() | ({"p_value": None, "no_p_value": omitted} if omitted else {})

@@ -345,6 +345,8 @@ def _is_correct(train: Space, test: Space, threads: int | None) -> NDArray[np.bo
 def paired_change(before: NDArray[np.bool_], after: NDArray[np.bool_]) -> tuple[float, float, float, float]:
     """The change in accuracy on the same examples, its 95% interval, and McNemar's exact two-sided p-value.
 
+    With fewer than 6 examples that only one of the two gets right, p cannot be 0.05 or lower: it is NaN.
+
     >>> paired_change(np.array([True, False, False, False]), np.array([True, True, True, False]))[0]
     0.5
     """
@@ -353,7 +355,8 @@ def paired_change(before: NDArray[np.bool_], after: NDArray[np.bool_]) -> tuple[
     gained, lost, n = int((~before & after).sum()), int((before & ~after).sum()), len(before)
     change = (gained - lost) / n
     spread = 1.96 * math.sqrt(max(gained + lost - (gained - lost) ** 2 / n, 0.0)) / n
-    p_value = float(binomtest(gained, gained + lost).pvalue) if gained + lost else 1.0
+    can_be_small = 2.0 ** (1 - gained - lost) <= SIGNIFICANT
+    p_value = float(binomtest(gained, gained + lost).pvalue) if can_be_small else math.nan
     return change, max(change - spread, -1.0), min(change + spread, 1.0), p_value
 
 

@@ -137,7 +137,7 @@ def overview_table(difference: Difference) -> Table:
     for task in difference.tasks:
         last = difference.changes(task)
         accuracy, clusters, distance = (last[name] for name in ("accuracy", "clusters", "minimum_distance"))
-        verdict = "within noise" if accuracy.p_value > 0.05 else "gained" if accuracy.change > 0 else "lost"
+        verdict = "within noise" if not accuracy.p_value <= 0.05 else "gained" if accuracy.change > 0 else "lost"
         rows.append(
             (
                 task,

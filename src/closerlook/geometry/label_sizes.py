@@ -18,12 +18,13 @@ from closerlook.errors import InputError
 from closerlook.geometry.clusters import cluster
 from closerlook.geometry.distances import cluster_distances, label_distances
 from closerlook.geometry.frame import Floats, Integers, Label, at_least, plain
+from closerlook.geometry.p_values import FEWEST_SHUFFLES
 from closerlook.geometry.similarity import Table, common_labels, random_orders, read_table, spatial_similarity
 
 FEWEST_LABELS = 8
 """With fewer labels, too little is left after the effects are removed: 7 labels have 21 distances and 13 effects."""
 
-FEWEST_PERMUTATIONS = 19
+FEWEST_PERMUTATIONS = FEWEST_SHUFFLES
 """With fewer permutations, p cannot be 0.05 or lower."""
 
 LEAST_SCALE = 0.25

@@ -139,7 +139,7 @@ def cluster_nulls(
     X: ArrayLike,
     y: ArrayLike,
     *,
-    shuffles: int = 5,
+    shuffles: int = 20,
     seed: int = 0,
     tau: float = TAU,
     min_points: int = 1,

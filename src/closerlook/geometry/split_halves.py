@@ -117,8 +117,9 @@ class Prediction:
 
     n: cells that have both; groups: groups of related cells. difference: the mean absolute difference. error: the root
     mean square error of a line fitted to all other groups; baseline: that of their mean. spearman_interval: a 95%
-    bootstrap interval over groups. Values that cannot be computed are NaN; with fewer than 3 groups, all but
-    `difference`.
+    bootstrap interval over groups, and over splits if their number `splits` is not 0. single_split: the lowest and the
+    highest Spearman correlation with one split instead of the mean over all. Values that cannot be computed are NaN;
+    with fewer than 3 groups, all but `difference`.
     """
 
     n: int
@@ -129,6 +130,8 @@ class Prediction:
     difference: float
     error: float
     baseline: float
+    splits: int = 0
+    single_split: tuple[float, float] = (math.nan, math.nan)
 
     def to_dict(self) -> dict[str, object]:
         """The fields for JSON: NaN becomes None, tuples become lists."""
@@ -140,13 +143,15 @@ def predictiveness(
     actual: ArrayLike,
     *,
     groups: ArrayLike | None = None,
+    splits: ArrayLike | None = None,
     resamples: int = 2000,
     seed: int = 0,
 ) -> Prediction:
     """How well `foreseen` (such as the similarity of split halves) predicts `actual` (such as train and test).
 
     groups: names of groups of related cells, such as the seeds and layers of one encoder on one task; a group is drawn
-    and held out as a whole. By default each cell is a group.
+    and held out as a whole. By default each cell is a group. splits: (n, k) the values in k random splits of which
+    `foreseen` is the mean; then every bootstrap draw also draws k splits for each cell.
 
     >>> result = predictiveness([0.1, 0.4, 0.6, 0.9], [0.2, 0.5, 0.7, 1.0])
     >>> round(result.pearson, 6), round(result.difference, 6), round(result.error, 6), result.n
@@ -159,6 +164,7 @@ def predictiveness(
             f"foreseen has shape {x.shape}, actual {y.shape} and groups {names.shape}; expected one of each per cell"
         )
     known = ~np.isnan(x + y)
+    single = _splits_of(x, splits)[known]
     x, y, codes = x[known], y[known], np.unique(names[known], return_inverse=True)[1].reshape(-1)
     rows = rows_of(codes) if len(codes) else []
     difference = float(np.abs(x - y).mean()) if len(x) else math.nan
@@ -166,16 +172,28 @@ def predictiveness(
         unknown = (math.nan, math.nan)
         return Prediction(len(x), len(rows), math.nan, math.nan, unknown, difference, math.nan, math.nan)
     error, baseline = _held_out_errors(x, y, rows)
+    rng = np.random.default_rng([seed, 9])
+    by_split = finite([_spearman(column, y) for column in single.T])
     return Prediction(
         len(x),
         len(rows),
         correlation(x, y),
         _spearman(x, y),
-        _bootstrap_interval(x, y, rows, resamples, np.random.default_rng([seed, 9])),
+        _bootstrap_interval(x, y, rows, resamples, rng, splits=single),
         difference,
         error,
         baseline,
+        single.shape[1],
+        (float(by_split.min()), float(by_split.max())) if len(by_split) else (math.nan, math.nan),
     )
+
+
+def _splits_of(x: Floats, splits: ArrayLike | None) -> Floats:
+    """(n, k) the values in single splits, with the mean where one is missing; (n, 0) without splits."""
+    single = np.empty((len(x), 0)) if splits is None else np.asarray(splits, dtype=np.float64)
+    if single.ndim != 2 or len(single) != len(x):
+        raise InputError(f"splits has shape {single.shape}; expected ({len(x)}, k), the values of k splits per cell")
+    return np.where(np.isnan(single), x[:, None], single)
 
 
 def _spearman(x: Floats, y: Floats) -> float:
@@ -185,14 +203,29 @@ def _spearman(x: Floats, y: Floats) -> float:
 
 
 def _bootstrap_interval(
-    x: Floats, y: Floats, rows: list[Integers], resamples: int, rng: np.random.Generator
+    x: Floats,
+    y: Floats,
+    rows: list[Integers],
+    resamples: int,
+    rng: np.random.Generator,
+    *,
+    splits: Floats | None = None,
 ) -> tuple[float, float]:
-    """The 95% bootstrap interval of the Spearman correlation over groups; NaN if half of the draws have none."""
+    """The 95% bootstrap interval of the Spearman correlation over groups; NaN if half of the draws have none.
+
+    splits: (n, k) the values in single splits; if there are any, a draw uses the mean of k splits drawn for each cell.
+    """
     draws = rng.integers(len(rows), size=(resamples, len(rows)))
     times = np.zeros((resamples, len(x)))
     for group, members in enumerate(rows):
         times[:, members] = (draws == group).sum(axis=1, keepdims=True)
-    drawn = finite(weighted_correlations(times, Ranked.of(x), Ranked.of(y))[1])
+    if splits is None or not splits.shape[1]:
+        drawn = finite(weighted_correlations(times, Ranked.of(x), Ranked.of(y))[1])
+    else:
+        chosen = (rng.integers(splits.shape[1], size=splits.shape) for _ in times)
+        means = [np.take_along_axis(splits, columns, axis=1).mean(axis=1) for columns in chosen]
+        pairs = zip(times, means, strict=True)
+        drawn = finite([weighted_correlations(w[None], Ranked.of(mean), Ranked.of(y))[1][0] for w, mean in pairs])
     if len(drawn) <= resamples / 2:
         return math.nan, math.nan
     low, high = np.quantile(drawn, [0.025, 0.975]).tolist()

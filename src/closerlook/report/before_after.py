@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 
+from closerlook.geometry.p_values import FEWEST_SHUFFLES
 from closerlook.report.tables import Table
 from closerlook.study.readings import Measurement, Results, Run, null_names, subsampled_name
 
@@ -156,9 +157,13 @@ def without_state(text: str) -> str:
 
 def highest_p(results: Results, measure: str, encoder: str, task: str) -> tuple[float | None, float | None]:
     """A p-value before and after fine-tuning; with several seeds, the highest p-value."""
-    before, after = _by_state(results, measure, encoder, task)
-    return _highest(before), _highest(after)
+    before, after = (known_p(measure, state) for state in _by_state(results, measure, encoder, task))
+    return max(before, default=None), max(after, default=None)
 
 
-def _highest(measurements: Sequence[Measurement | None]) -> float | None:
-    return max((measurement.value for measurement in measurements if measurement is not None), default=None)
+def known_p(measure: str, measurements: Sequence[Measurement | None]) -> list[float]:
+    """The p-values that can be small; for similarities, the table says how many permutations there were."""
+    known = [one for one in measurements if one is not None]
+    if measure.startswith("similarity"):
+        known = [one for one in known if one.n is None or one.n >= FEWEST_SHUFFLES]
+    return [one.value for one in known]

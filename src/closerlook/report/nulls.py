@@ -5,10 +5,10 @@ from __future__ import annotations
 import statistics
 from dataclasses import replace
 
+from closerlook.geometry.p_values import why_no_p_value
 from closerlook.report.before_after import STATES, before_after, highest_p, mean_of, nulls_of, over_seeds, runs_of
 from closerlook.report.tables import Column, Table, Value, count_of, show_number, text_columns
 from closerlook.study.findings import SIGNIFICANCE
-from closerlook.study.kinds.nulls import FEWEST_SHUFFLES
 from closerlook.study.readings import Measurement, Results
 
 COMPARED_WITH = {
@@ -135,7 +135,13 @@ def separability_table(results: Results) -> Table:
         *(Column("z", "clusters", 1), Column("p", "clusters", 2, p_value=True)),
     )
     title = "Separability compared with shuffled labels"
-    return Table("separability", title, SEPARABILITY_NOTE, columns, tuple(rows)).without_empty()
+    reasons = {name: _no_p_value(results, name) for name in ("separable_pairs", "subsampled_clusters")}
+    left_out = [f" No p of {SHUFFLED[name]}: {reason}." for name, reason in reasons.items() if reason]
+    note = SEPARABILITY_NOTE + "".join(left_out)
+    return Table("separability", title, note, columns, tuple(rows)).without_empty()
+
+
+SHUFFLED = {"separable_pairs": "separable pairs", "subsampled_clusters": "clusters"}
 
 
 SEPARABILITY_NOTE = (
@@ -163,19 +169,15 @@ def _compared_with_null(
         mean_of([results.before(f"{measure}_z", encoder, task)]),
         mean_of([results.after(f"{measure}_z", run) for run in runs]),
     )
-    p = (
-        highest_p(results, f"{measure}_p_value", encoder, task)
-        if _has_enough_shuffles(results, measure)
-        else (None, None)
-    )
+    p = highest_p(results, f"{measure}_p_value", encoder, task) if not _no_p_value(results, measure) else (None, None)
     return (value[0], null[0], z[0], p[0]), (value[1], null[1], z[1], p[1])
 
 
-def _has_enough_shuffles(results: Results, measure: str) -> bool:
-    """Whether p can be small; older tables have p-values from any number of shuffles. True if that is unknown."""
+def _no_p_value(results: Results, measure: str) -> str:
+    """Why a p-value is not given: too few shuffles; older tables have such p-values. Empty if that is unknown."""
     settings = results.manifest.get("plan", {}).get("nulls", {})
-    shuffles = settings.get("shuffles" if measure == "separable_pairs" else "cluster_shuffles", FEWEST_SHUFFLES)
-    return bool(shuffles >= FEWEST_SHUFFLES)
+    shuffles = settings.get("shuffles" if measure == "separable_pairs" else "cluster_shuffles")
+    return why_no_p_value(int(shuffles)) if shuffles and results.has(measure) else ""
 
 
 # ---- in sentences ----

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypedDict
 
-from closerlook.report.before_after import STATES, before_after, highest_p, null_of, nulls_of, over_seeds
+from closerlook.report.before_after import STATES, before_after, highest_p, known_p, null_of, nulls_of, over_seeds
 from closerlook.report.figures.figure import Figure, Layout
 from closerlook.report.figures.style import AFTER, BEFORE, GREY, PANEL, axis_width, charted, compact, shorten
 from closerlook.report.figures.subjects import for_each_encoder
@@ -117,7 +117,7 @@ def _row_of_other(results: Results, other: str, encoder: str, task: str, state: 
     value = over_seeds(values)
     if value is None:
         return None
-    highest = max((measurement.value for measurement in p), default=None)
+    highest = max(known_p(names[-1], p), default=None)
     return _row((other, task, state), value, null_of(means, deviations), highest)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from closerlook.geometry.p_values import FEWEST_SHUFFLES
 from closerlook.report.figures.figure import Figure, Toggle
 from closerlook.report.figures.style import (
     HEIGHT,
@@ -89,6 +90,7 @@ def similarity_data(results: Results, runs: Sequence[Run]) -> pd.DataFrame:
     groups = rows.groupby(["layer", "step"], sort=True)
     low, high = (("value", "min"), ("value", "max")) if several else (("ci_low", "first"), ("ci_high", "first"))
     data = groups.agg(similarity=("value", "mean"), low=low, high=high, n=("n", "max"))
+    p = p[p.n.isna() | (p.n >= FEWEST_SHUFFLES)]  # with fewer permutations, p cannot be small
     data["p"] = p.groupby(["layer", "step"]).value.max()
     return compact(data.reset_index())
 

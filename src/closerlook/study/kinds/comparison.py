@@ -11,6 +11,7 @@ import numpy as np
 
 from closerlook.geometry import Similarity, spatial_similarity
 from closerlook.geometry.label_sizes import size_adjusted_similarity
+from closerlook.geometry.p_values import FEWEST_SHUFFLES
 from closerlook.geometry.resampling import ResampledDistances, adjust, change_p_values, resample_similarity
 from closerlook.study.cells import Cell, ResolvedPlan
 from closerlook.study.entries import PlanPart
@@ -240,7 +241,7 @@ def _similarity_rows(similarity: Similarity) -> list[Row]:
             ("similarity_spearman", similarity.spearman, similarity.spearman_interval),
         )
     ]
-    if 1 / (1 + similarity.permutations) <= SIGNIFICANCE:  # otherwise it cannot be small
+    if similarity.permutations >= FEWEST_SHUFFLES:  # otherwise it cannot be small
         rows.append(row("similarity_p_value", similarity.p_value, n=similarity.permutations))
     if math.isfinite(similarity.null_deviation):
         rows.append(row("similarity_null_mean", similarity.null_mean, n=similarity.permutations))

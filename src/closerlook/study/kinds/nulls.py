@@ -10,7 +10,8 @@ import numpy as np
 from pydantic import Field
 
 from closerlook.geometry.label_sizes import FEWEST_LABELS, noise_similarity
-from closerlook.geometry.nulls import POINTS, Null, cluster_nulls, separability
+from closerlook.geometry.nulls import Null, cluster_nulls, separability
+from closerlook.geometry.p_values import FEWEST_SHUFFLES
 from closerlook.representations.space import Space
 from closerlook.study.cells import Cell, ResolvedPlan
 from closerlook.study.entries import LayeredPart
@@ -23,11 +24,11 @@ from closerlook.study.sizes import BASE_BYTES, Estimate, space_size
 if TYPE_CHECKING:
     from closerlook.study.plan import Plan
 
-FEWEST_SHUFFLES = 19
-"""With fewer shuffles, a p-value cannot be 0.05 or lower, so it is not given."""
-
 NOISE_POINTS = 1000
 """Maximum number of points of the noise; with more, label sizes are reduced in proportion."""
+
+NOISE_DRAWS = 3
+"""Maximum number of pairs of spaces of noise: their similarities hardly differ, and no p-value comes from them."""
 
 
 def _with_null(measure: Measure) -> tuple[Measure, ...]:
@@ -116,14 +117,14 @@ class Nulls(LayeredPart):
     """Comparison with null models, before and after fine-tuning.
 
     shuffles: the number of shuffled labellings for separability. cluster_shuffles: the number of shuffled labellings
-    that are clustered, on a subsample of at most `points` points, and the number of pairs of spaces of noise with the
-    same label sizes. random_encoder: whether spaces are also compared with
-    those of the same encoder with random weights.
+    that are clustered, on a subsample of at most `points` points; if there are any, up to three pairs of spaces of
+    noise with the same label sizes are compared as well. With fewer than 19 shuffles there is no p-value.
+    random_encoder: whether spaces are also compared with those of the same encoder with random weights.
     """
 
     shuffles: int = Field(20, ge=0)
-    cluster_shuffles: int = Field(3, ge=0)
-    points: int = Field(POINTS, ge=2)
+    cluster_shuffles: int = Field(20, ge=0)
+    points: int = Field(1000, ge=2)
     random_encoder: bool = True
 
 
@@ -149,7 +150,7 @@ def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
 
 KIND = Kind(
     "nulls",
-    4,
+    5,
     "compare with shuffled labels:",
     run,
     estimate,
@@ -196,7 +197,12 @@ def null_rows(
     if cluster_shuffles and len(np.unique(space.y)) >= FEWEST_LABELS:
         sizes = np.unique(space.y, return_counts=True)[1].tolist()
         noise = noise_similarity(
-            sizes, sizes, space.d, draws=cluster_shuffles, points=min(points, NOISE_POINTS), threads=threads
+            sizes,
+            sizes,
+            space.d,
+            draws=min(cluster_shuffles, NOISE_DRAWS),
+            points=min(points, NOISE_POINTS),
+            threads=threads,
         )
         rows.append(row("noise_similarity", noise.mean, n=noise.points))
     return rows

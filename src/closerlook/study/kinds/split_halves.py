@@ -29,6 +29,12 @@ MEASURES = (
         "spatial similarity of two random halves of train, mean over splits; interval: smallest and largest value",
     ),
     Measure(
+        "similarity_halves_split",
+        "similarity of split halves, one split",
+        "spatial similarity of two random halves of train in one of the random splits; text: number of the split",
+        rows="setting",
+    ),
+    Measure(
         "similarity_folds",
         "similarity of folds",
         "spatial similarity of one fold of train and the rest, mean over folds; interval: smallest and largest value",
@@ -49,7 +55,7 @@ class Halves(LayeredPart):
     only.
     """
 
-    repeats: int = Field(3, ge=1)
+    repeats: int = Field(5, ge=1)
     folds: Annotated[int, Field(ge=0), AfterValidator(_check_folds)] = 5
 
 
@@ -74,7 +80,7 @@ def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
 
 KIND = Kind(
     "split_halves",
-    3,
+    4,
     "compare parts of",
     run,
     estimate,
@@ -105,7 +111,9 @@ def split_rows(
         statistic=statistic,
         threads=threads,
     )
-    rows = [_split_row("similarity_halves", similarity(repeats=repeats))]
+    halves = similarity(repeats=repeats)
+    rows = [_split_row("similarity_halves", halves)]
+    rows += [row("similarity_halves_split", value, text=str(number)) for number, value in enumerate(halves.values)]
     if folds:
         rows.append(_split_row("similarity_folds", similarity(folds=folds)))
     return rows
