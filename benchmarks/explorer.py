@@ -78,10 +78,9 @@ def take_pictures(page: Any, folder: Path) -> None:
 
 
 def save(picture: bytes, path: Path) -> None:
-    """Write a picture with at most 256 colours, which takes a third of the space."""
+    """Write a picture with 256 colours, which takes a third of the space."""
     colours = Image.open(io.BytesIO(picture)).convert("RGB")
-    method, dither = Image.Quantize.MAXCOVERAGE, Image.Dither.NONE
-    colours.quantize(256, method=method, dither=dither).save(path, optimize=True)
+    colours.quantize(256, kmeans=4, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
 if __name__ == "__main__":
