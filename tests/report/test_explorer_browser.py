@@ -37,7 +37,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def here(chromium: Any, page: Path) -> Iterator[Visit]:
-    opened = visit(chromium, page)
+    opened = visit(chromium, page, accept_downloads=True)
     opened.page.locator("#explorers").scroll_into_view_if_needed()
     until(opened.page, f"{PLOT}?.width > 0")
     yield opened
@@ -65,6 +65,18 @@ def test_a_task_is_chosen_and_its_points_are_shown(here: Visit) -> None:
     assert here.page.locator("#explorers .explorer").count() == 1
     here.page.locator("#explorers input[type=range]").fill("2")
     assert "linearly separable" in here.page.locator("#explorers .status").inner_text()
+
+
+def test_words_are_searched_pointed_at_and_exported(here: Visit) -> None:
+    here.page.locator("#explorers").get_by_role("searchbox", name="search").fill("word59")
+    assert here.page.locator("#explorers .side-list button").all_inner_texts() == ["word59\nVERB"]
+    here.page.locator("#explorers .side-list button").hover()
+    assert "train · in a cluster of" in here.page.locator("#explorers .tip").inner_text()
+    with here.page.expect_download() as download:
+        here.page.locator("#explorers").get_by_role("button", name="Export CSV").click()
+    lines = Path(download.value.path()).read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 2
+    assert lines[1].startswith('"59","train","word59",')
 
 
 def test_a_blocked_merge_in_the_table_selects_its_points(here: Visit) -> None:

@@ -131,7 +131,7 @@ def test_a_larger_plan_goes_on_from_a_smaller_one(single: CompletedStudy, copied
     geometry = {"permutations": 99, "resamples": 50, "tau": 1e-5}
     again = run_study(small_plan(tasks, geometry=geometry), out, engine="here")
     kinds = {again.state.graph.cells[key].kind for key in set(again.state.graph.cells) - set(single.state.graph.cells)}
-    assert kinds == {"geometry", "comparison", "centroids", "panel", "nulls", "split_halves"}
+    assert kinds == {"geometry", "comparison", "centroids", "panel", "nulls", "split_halves", "explorer"}
     assert again.state.computed == again.state.total - 8  # two extractions, a fine-tuning, two grids, three likenesses
 
 

@@ -132,7 +132,7 @@
       const known = new Set(label).size;
       const sample = data.measured < data.examples ? ` in a sample of ${data.measured.toLocaleString("en")} of ${counted(data.examples, "example")}` : "";
       const parts = [`${counted(label.length, "cluster")} of ${counted(known, "label")}${sample}, ${separable ? "" : "not "}linearly separable.`];
-      if (this.plot.view === "pca") parts.push(`Variance shown: ${layer.pca.explained.map((one) => `${Math.round(100 * one)} %`).join(" and ")}.`);
+      if (this.plot.view === "pca") parts.push(`Variance shown: ${layer.pca.explained.map((one) => `${Math.round(100 * one)}\u00a0%`).join(" and ")}.`);
       if (this.plot.view === "margin") {
         const { first, second, gaps } = layer.margins[this.plot.margin], gap = gaps[this.plot.snapshot];
         const distance = `distance of the hulls ${numbers.format(gap.distance)}${gap.radii === null ? "" : ` (${numbers.format(gap.radii)} RMS radii)`}`;
