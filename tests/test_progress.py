@@ -187,7 +187,13 @@ def test_probes_show_progress(notebook: Shown, monkeypatch: Patch) -> None:
     assert any("networks: 2 of 2" in shown for shown in notebook)
 
 
-PLAN = {"encoders": ["bert-tiny"], "tasks": ["toy-question"], "layers": "last", "tuning": None, "measures": ["clusters"]}
+PLAN = {
+    "encoders": ["bert-tiny"],
+    "tasks": ["toy-question"],
+    "layers": "last",
+    "tuning": None,
+    "measures": ["clusters"],
+}
 
 
 def test_a_study_shows_its_cells_and_no_other_bar(notebook: Shown, tmp_path: Any) -> None:
