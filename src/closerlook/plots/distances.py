@@ -118,7 +118,7 @@ def _dendrogram(names: list[str], values: Floats, linkage: Linkage, title: str) 
         .mark_text(align="right", baseline="middle", dx=-6, limit=LABEL_LIMIT)
         .encode(x="distance:Q", y=y, text="label:N")
     )
-    return alt.layer(tree, marks, width=WIDTH, height=max(60, 16 * len(kept)), title=heading(title, text))
+    return alt.LayerChart(layer=[tree, marks], width=WIDTH, height=max(60, 16 * len(kept)), title=heading(title, text))
 
 
 def dendrogram_data(names: Sequence[str], values: Floats, linkage: Linkage) -> tuple[pd.DataFrame, pd.DataFrame]:
