@@ -11,7 +11,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 DOCS = Path(__file__).parents[2] / "docs"
-PACKAGES = ["closerlook", *(f"closerlook.{part}" for part in ("geometry", "probes", "tuning", "report"))]
+PACKAGES = ["closerlook", *(f"closerlook.{part}" for part in ("geometry", "plots", "probes", "tuning", "report"))]
 
 
 @pytest.fixture(scope="module")

@@ -105,3 +105,10 @@ def test_hostile_labels_in_a_figure_are_only_data() -> None:
     table["other"] = table["other"].replace("A", hostile)
     plain, changed = (draw(closerlook.plot_study(one, "distances", task="ps-fxn")) for one in (golden(), table))
     assert plain.count("<path") == changed.count("<path")
+
+
+def test_the_documentation_lists_every_kind_of_figure() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "plots.md").read_text(encoding="utf-8")
+    listed = page.split("<!-- figures -->")[1].split("<!-- end -->")[0]
+    rows = "".join(f"| `{entry.kind}` | {entry.title} |\n" for entry in figure_entries())
+    assert listed == f"\n\n| kind | figure |\n|---|---|\n{rows}\n"

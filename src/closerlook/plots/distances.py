@@ -94,7 +94,7 @@ def _dendrogram(names: list[str], values: Floats, linkage: Linkage, title: str) 
     if linkage not in ("average", "single", "complete"):
         raise InputError(f"linkage is {linkage!r}; expected 'average', 'single' or 'complete'")
     measured = np.isfinite(np.where(np.eye(len(names), dtype=bool), np.nan, values)).any(axis=1)
-    kept = [name for name, is_measured in zip(names, measured, strict=True) if is_measured]
+    kept = [names[at] for at in np.flatnonzero(measured)]
     if len(kept) < 2:
         raise InputError(f"{len(kept)} labels have a distance to another label; a dendrogram needs at least 2")
     lines, leaves = dendrogram_data(kept, values[np.ix_(measured, measured)], linkage)
@@ -118,10 +118,7 @@ def _dendrogram(names: list[str], values: Floats, linkage: Linkage, title: str) 
         .mark_text(align="right", baseline="middle", dx=-6, limit=LABEL_LIMIT)
         .encode(x="distance:Q", y=y, text="label:N")
     )
-    chart: alt.LayerChart = alt.layer(tree, marks).properties(
-        width=WIDTH, height=max(60, 16 * len(kept)), title=heading(title, text)
-    )
-    return chart
+    return alt.LayerChart(layer=[tree, marks], width=WIDTH, height=max(60, 16 * len(kept)), title=heading(title, text))
 
 
 def dendrogram_data(names: Sequence[str], values: Floats, linkage: Linkage) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -73,8 +73,7 @@ def plot_points(
     if clusters is not None:
         text.append("lines: clusters, as projections; they may seem to overlap")
     top = heading(show_name(title), "; ".join(text))
-    chart: alt.LayerChart = alt.layer(*parts).properties(title=top, width=WIDTH, height=HEIGHT)
-    return chart
+    return alt.LayerChart(layer=parts, title=top, width=WIDTH, height=HEIGHT)
 
 
 def principal_plane(X: Floats) -> tuple[Floats, tuple[float, float]]:

@@ -82,7 +82,7 @@ def heading(text: str, subtitle: str = "") -> alt.Title:
     """The title of a chart, at its left."""
     import altair as alt
 
-    return alt.Title(text, anchor="start", **({"subtitle": subtitle} if subtitle else {}))
+    return alt.Title(text, anchor="start", subtitle=subtitle or alt.Undefined)
 
 
 def inline(frame: pd.DataFrame) -> alt.InlineData:

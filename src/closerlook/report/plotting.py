@@ -56,8 +56,9 @@ def plot_study(
     charts = [to_chart(figure) for figure in figures]
     if len(charts) == 1:
         return charts[0]
-    scales = dict.fromkeys(("color", "shape", "size", "opacity"), "independent")
-    below: alt.VConcatChart = alt.vconcat(*charts).resolve_scale(**scales)
+    below: alt.VConcatChart = alt.vconcat(*charts).resolve_scale(
+        color="independent", shape="independent", size="independent", opacity="independent"
+    )
     return below
 
 
