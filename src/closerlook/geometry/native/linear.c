@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+typedef double TwoDoubles __attribute__((vector_size(16)));
+typedef float FourFloats __attribute__((vector_size(16)));
+
 #define FOR_THIS(name) name##_plain
 #define BYTES 16
 #include "linear_loops.h"

@@ -11,18 +11,21 @@ typedef float FOR_THIS(Floats) __attribute__((vector_size(BYTES), aligned(4), ma
 #define SINGLE_LANES ((int64_t)(BYTES / sizeof(float)))
 #define AT(kind, p) (*(const kind *)(p))
 
+/* Sums of all lanes, by halves: fewer instructions, which wait for each other less, than lane by lane. */
 static inline double FOR_THIS(sum)(D v)
 {
-    double s = 0;
-    for (int i = 0; i < LANES; i++) s += v[i];
-    return s;
+    TwoDoubles part[BYTES / 16];
+    memcpy(part, &v, BYTES);
+    if (BYTES == 32) part[0] += part[BYTES / 16 - 1];
+    return part[0][0] + part[0][1];
 }
 
 static inline float FOR_THIS(sum_single)(F v)
 {
-    float s = 0;
-    for (int i = 0; i < SINGLE_LANES; i++) s += v[i];
-    return s;
+    FourFloats part[BYTES / 16];
+    memcpy(part, &v, BYTES);
+    if (BYTES == 32) part[0] += part[BYTES / 16 - 1];
+    return (part[0][0] + part[0][2]) + (part[0][1] + part[0][3]);
 }
 
 static double FOR_THIS(dot)(const double *a, const double *b, int64_t d)
