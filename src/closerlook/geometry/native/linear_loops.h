@@ -200,6 +200,20 @@ static void FOR_THIS(combine_rows)(double *const *rows, int64_t first, int64_t w
     for (; i < n; i++) FOR_THIS(add_scaled)(w, weight[i], rows[i] + first, width);
 }
 
+static float FOR_THIS(squared_single)(const float *a, const float *b, int64_t d)
+{
+    F s0 = {0}, s1 = {0};
+    int64_t k = 0;
+    for (; k + 2 * SINGLE_LANES <= d; k += 2 * SINGLE_LANES) {
+        F x = AT(F, a + k) - AT(F, b + k), y = AT(F, a + k + SINGLE_LANES) - AT(F, b + k + SINGLE_LANES);
+        s0 += x * x;
+        s1 += y * y;
+    }
+    float s = FOR_THIS(sum_single)(s0 + s1);
+    for (; k < d; k++) s += (a[k] - b[k]) * (a[k] - b[k]);
+    return s;
+}
+
 static void FOR_THIS(lead_distances)(const float *a, const float *rows, const int64_t *places, int64_t n, float *out)
 {
     for (int64_t i = 0; i < n; i++) {
