@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+typedef double TwoDoubles __attribute__((vector_size(16)));
+typedef float FourFloats __attribute__((vector_size(16)));
+
 #define FOR_THIS(name) name##_plain
 #define BYTES 16
 #include "linear_loops.h"
@@ -38,6 +41,7 @@
 
 __typeof__(dot_plain) *dot = dot_plain;
 __typeof__(squared_distance_plain) *squared_distance = squared_distance_plain;
+__typeof__(squared_single_plain) *squared_single = squared_single_plain;
 __typeof__(add_scaled_plain) *add_scaled = add_scaled_plain;
 __typeof__(subtract_four_plain) *subtract_four = subtract_four_plain;
 __typeof__(rotate_plain) *rotate = rotate_plain;
@@ -53,7 +57,7 @@ __typeof__(lead_distances_plain) *lead_distances = lead_distances_plain;
     dot = dot_##set, squared_distance = squared_distance_##set, add_scaled = add_scaled_##set, rotate = rotate_##set;  \
     project = project_##set, project_single = project_single_##set, project_rows = project_rows_##set;                 \
     combine_rows = combine_rows_##set, lead_distances = lead_distances_##set;                               \
-    subtract_four = subtract_four_##set, project_on_several = project_on_several_##set;
+    subtract_four = subtract_four_##set, project_on_several = project_on_several_##set, squared_single = squared_single_##set;
 
 /* Whether the processor has AVX2 and FMA, and the system saves the wide registers. Not every compiler brings its own test. */
 static int has_wide(void)

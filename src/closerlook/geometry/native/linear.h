@@ -8,6 +8,7 @@
 
 extern double (*dot)(const double *a, const double *b, int64_t d);
 extern double (*squared_distance)(const double *a, const double *b, int64_t d);
+extern float (*squared_single)(const float *a, const float *b, int64_t d); /* the same in single precision */
 extern void (*add_scaled)(double *y, double a, const double *x, int64_t d); /* y += a x */
 
 /* y -= a[0] row 0 + ... + a[3] row 3, for rows that are `stride` numbers apart. */

@@ -11,18 +11,21 @@ typedef float FOR_THIS(Floats) __attribute__((vector_size(BYTES), aligned(4), ma
 #define SINGLE_LANES ((int64_t)(BYTES / sizeof(float)))
 #define AT(kind, p) (*(const kind *)(p))
 
+/* Sums of all lanes, by halves: fewer instructions, which wait for each other less, than lane by lane. */
 static inline double FOR_THIS(sum)(D v)
 {
-    double s = 0;
-    for (int i = 0; i < LANES; i++) s += v[i];
-    return s;
+    TwoDoubles part[BYTES / 16];
+    memcpy(part, &v, BYTES);
+    if (BYTES == 32) part[0] += part[BYTES / 16 - 1];
+    return part[0][0] + part[0][1];
 }
 
 static inline float FOR_THIS(sum_single)(F v)
 {
-    float s = 0;
-    for (int i = 0; i < SINGLE_LANES; i++) s += v[i];
-    return s;
+    FourFloats part[BYTES / 16];
+    memcpy(part, &v, BYTES);
+    if (BYTES == 32) part[0] += part[BYTES / 16 - 1];
+    return (part[0][0] + part[0][2]) + (part[0][1] + part[0][3]);
 }
 
 static double FOR_THIS(dot)(const double *a, const double *b, int64_t d)
@@ -195,6 +198,20 @@ static void FOR_THIS(combine_rows)(double *const *rows, int64_t first, int64_t w
         for (; k < width; k++) w[k] += a0 * r0[k] + a1 * r1[k] + a2 * r2[k] + a3 * r3[k];
     }
     for (; i < n; i++) FOR_THIS(add_scaled)(w, weight[i], rows[i] + first, width);
+}
+
+static float FOR_THIS(squared_single)(const float *a, const float *b, int64_t d)
+{
+    F s0 = {0}, s1 = {0};
+    int64_t k = 0;
+    for (; k + 2 * SINGLE_LANES <= d; k += 2 * SINGLE_LANES) {
+        F x = AT(F, a + k) - AT(F, b + k), y = AT(F, a + k + SINGLE_LANES) - AT(F, b + k + SINGLE_LANES);
+        s0 += x * x;
+        s1 += y * y;
+    }
+    float s = FOR_THIS(sum_single)(s0 + s1);
+    for (; k < d; k++) s += (a[k] - b[k]) * (a[k] - b[k]);
+    return s;
 }
 
 static void FOR_THIS(lead_distances)(const float *a, const float *rows, const int64_t *places, int64_t n, float *out)

@@ -74,6 +74,10 @@ Linkage *linkage_new(const double *X, int64_t n, int64_t d, int64_t labels, cons
     l->queued = allocate(count, sizeof(double));
     l->refused = refused_new(n, forgets);
     memcpy(l->mean, X, sizeof(double) * n * d);
+    if (d > LEADS) {
+        l->single = allocate(count * d, sizeof(float));
+        for (int64_t i = 0; i < n * d; i++) l->single[i] = (float)X[i];
+    }
     memcpy(l->mass, mass, sizeof(double) * n);
     for (int64_t label = 0; label < labels; label++) {
         for (int64_t i = start[label]; i < start[label + 1]; i++) {
@@ -86,6 +90,7 @@ Linkage *linkage_new(const double *X, int64_t n, int64_t d, int64_t labels, cons
     double longest = 0;
     for (int64_t i = 0; i < n; i++) longest = fmax(longest, dot(X + i * d, X + i * d, d));
     l->basis = basis, l->lead_error = 1e-5 * sqrt(longest) + tie;
+    l->single_error = 0x1p-22 * sqrt(longest) + tie, l->single_share = (double)(d + 16) * 0x1p-24;
     crew_run(crew, lead_block, l, blocks);
     crew_run(crew, list_block, l, blocks);
     for (int64_t i = 0; i < n; i++)
@@ -272,6 +277,7 @@ int64_t linkage_merge(Linkage *l, int64_t a, int64_t b)
     l->radius[a] = linkage_union(l, a, b, mean, lead);
     double step = sqrt(squared_distance(mean, l->mean + a * l->d, l->d));
     memcpy(l->mean + a * l->d, mean, sizeof(double) * l->d);
+    for (int64_t i = 0; l->single && i < l->d; i++) l->single[a * l->d + i] = (float)mean[i];
     release(mean);
     leave_seat(l, b);
     memcpy(l->lead + l->seat[a] * LEADS, lead, sizeof lead);

@@ -43,6 +43,8 @@ typedef struct {
     double *mean;         /* n x d */
     const double *basis;  /* LEADS - 1 orthonormal directions */
     double lead_error;    /* error bound of a distance between leads, in single precision */
+    float *single;        /* n x d: means in single precision; NULL if leads are as long as they */
+    double single_error, single_share; /* error bounds of a distance in single precision: absolute, and relative for its square */
     float *lead;          /* by seat: leading coordinates of the mean, and the length of the rest */
     double *mass, *radius;
     int64_t *size, *first; /* number of points of a cluster; their smallest rank */

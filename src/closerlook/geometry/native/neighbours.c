@@ -101,6 +101,14 @@ static int closest_seats(const float *bound, int64_t n, int64_t *seat)
     return held;
 }
 
+/* Whether two means are provably farther apart than `reach`, in single precision; 0 if this tells no more than their leads. */
+static int means_beyond(const Linkage *l, int64_t a, int64_t b, double reach)
+{
+    if (!l->single) return 0;
+    double square = squared_single(l->single + a * l->d, l->single + b * l->d, l->d), bound = reach + l->single_error;
+    return square * (1 - l->single_share) > bound * bound;
+}
+
 void neighbours_scan(Linkage *l, int64_t slot, int64_t n, float *bound)
 {
     check_stop();
@@ -113,7 +121,7 @@ void neighbours_scan(Linkage *l, int64_t slot, int64_t n, float *bound)
     for (int64_t i = 0; i < n; i++) {
         if (bound[i] == INFINITY) continue;
         double reach = l->near_n[slot] < NEAREST ? INFINITY : l->near[slot * NEAREST + NEAREST - 1].distance;
-        if (linkage_beyond(l, bound[i], reach))
+        if (linkage_beyond(l, bound[i], reach) || means_beyond(l, slot, alive[i], reach))
             l->beyond[slot] = fmin(l->beyond[slot], reach);
         else
             consider(l, slot, alive[i]);
