@@ -87,7 +87,7 @@ def python_with(module: str, given: argparse.Namespace) -> str | None:
 
 
 def in_single_precision(encoder: Path, copy: Path) -> None:
-    """Copy the encoder in float32: its file is float16, which Closer Look converts and NeuroX would compute in."""
+    """Copy the encoder in float32: its file is float16, which Closer Look converts and others compute in."""
     import torch  # noqa: PLC0415
     from transformers import AutoModel, AutoTokenizer  # noqa: PLC0415
 
