@@ -61,7 +61,7 @@ def run(python: str, **job: object) -> dict[str, Any]:
     ran = subprocess.run(command, check=False, capture_output=True, text=True, env=os.environ | SETTINGS)
     if ran.returncode:
         sys.exit(f"{job['job']} with {python} failed:\n{ran.stderr[-2000:]}")
-    return json.loads(ran.stdout)
+    return json.loads(ran.stdout.splitlines()[-1])  # the line before may be Gurobi's, about its licence
 
 
 def alternate(repeat: int, *jobs: tuple[str, dict[str, object]]) -> list[dict[str, Any]]:
@@ -87,7 +87,7 @@ def python_with(module: str, given: argparse.Namespace) -> str | None:
 
 
 def in_single_precision(encoder: Path, copy: Path) -> None:
-    """Copy the encoder in float32: its file is float16, which Closer Look converts and NeuroX would compute in."""
+    """Copy the encoder in float32: its file is float16, which Closer Look converts and others compute in."""
     import torch  # noqa: PLC0415
     from transformers import AutoModel, AutoTokenizer  # noqa: PLC0415
 
