@@ -27,7 +27,16 @@ from closerlook.report import (
 )
 from closerlook.report.before_after import without_state, without_states
 from closerlook.report.extent import extent_of
-from closerlook.report.figures import Figure, centroids, changes, distances, encoders, glance, point_similarity, similarity
+from closerlook.report.figures import (
+    Figure,
+    centroids,
+    changes,
+    distances,
+    encoders,
+    glance,
+    point_similarity,
+    similarity,
+)
 from closerlook.report.figures import divergence as divergence_figures
 from closerlook.report.figures import nulls as null_figures
 from closerlook.report.tables import Table
@@ -113,8 +122,8 @@ OUTLINE = (
                 "glance",
                 "Each encoder on each task",
                 glance.at_a_glance,
-                "A dot is one encoder on one task: right of the grey line it rose, left of it fell; a line that crosses "
-                "the grey line is within noise.",
+                "A dot is one encoder on one task: right of the grey line, the value rose; a dot whose line crosses the "
+                "grey line is within noise.",
                 "A dot is one encoder on one task; farther right is more accurate, or farther apart.",
             ),
         ),
@@ -129,7 +138,14 @@ OUTLINE = (
         "Main measures",
         "Read first",
         untuned="Main measures",
-        figures=(FigureEntry("side-by-side", "All encoders and methods of one task", encoders.side_by_side),),
+        figures=(
+            FigureEntry(
+                "side-by-side",
+                "All encoders and methods of one task",
+                encoders.side_by_side,
+                "Each row is one encoder or method: follow it from the ring (before fine-tuning) to the dot (after).",
+            ),
+        ),
         tables=(TableEntry(finding_tables.summary_table),),
         absent="Nothing was measured.",
     ),
@@ -139,7 +155,14 @@ OUTLINE = (
         "Encoders and layers",
         "Read first",
         texts=(layer_values.best_text,),
-        figures=(FigureEntry("by-layer", "All encoders by layer", encoders.by_layer),),
+        figures=(
+            FigureEntry(
+                "by-layer",
+                "All encoders by layer",
+                encoders.by_layer,
+                "Each line is one encoder, from its first layer (left) to its last (right); ★ marks the best.",
+            ),
+        ),
         tables=(TableEntry(layer_values.layer_values_table, folded=True),),
     ),
     Section(
@@ -148,7 +171,14 @@ OUTLINE = (
         "Train and test",
         FINDINGS,
         finding=1,
-        figures=(FigureEntry("accuracy", "Accuracy and train–test similarity", changes.accuracy_change),),
+        figures=(
+            FigureEntry(
+                "accuracy",
+                "Accuracy and train–test similarity",
+                changes.accuracy_change,
+                "Each row is one task: a dot left of its ring means that the value fell during fine-tuning.",
+            ),
+        ),
         tables=(
             TableEntry(finding_tables.accuracy_table),
             TableEntry(verdict_tables.harm_table),
@@ -162,7 +192,14 @@ OUTLINE = (
         "Clusters",
         FINDINGS,
         finding=2,
-        figures=(FigureEntry("clusters", "Clusters per label", changes.clusters_change),),
+        figures=(
+            FigureEntry(
+                "clusters",
+                "Clusters per label",
+                changes.clusters_change,
+                "Each row is one task: the closer a mark is to 1, the fewer clusters a label consists of.",
+            ),
+        ),
         tables=(TableEntry(finding_tables.clusters_table), TableEntry(published.published_clusters)),
         absent="No clusters were counted.",
     ),
@@ -177,8 +214,14 @@ OUTLINE = (
                 "distances",
                 "Distance of each label to the nearest other label during fine-tuning",
                 distances.minimum_distances,
+                "Each line is one label: where it rises, the label moves away from the label that is nearest to it.",
             ),
-            FigureEntry("paths", "Paths of the label centroids", centroids.centroid_paths),
+            FigureEntry(
+                "paths",
+                "Paths of the label centroids",
+                centroids.centroid_paths,
+                "Each path is one label, from its ring before fine-tuning to its large dot after it.",
+            ),
         ),
         tables=(TableEntry(finding_tables.distance_table), TableEntry(sensitivity.monotone_table)),
         absent="No label distances were measured.",
@@ -195,6 +238,7 @@ OUTLINE = (
                 "cross-distances",
                 "Distance of each label to the nearest other label during fine-tuning on a different task",
                 distances.cross_task_distances,
+                "Each line is one label of the probed task: where it falls, the label comes closer to another one.",
             ),
         ),
         tables=(TableEntry(finding_tables.cross_table), TableEntry(published.published_cross)),
@@ -212,8 +256,14 @@ OUTLINE = (
                 "similarity",
                 "Similarity to the pretrained encoder during fine-tuning, by layer",
                 similarity.similarity_to_pretrained,
+                "Each line is one layer: the lower it ends, the more the arrangement of the labels has changed.",
             ),
-            FigureEntry("shifts", "Shifts of the label centroids, by layer", centroids.centroid_shifts),
+            FigureEntry(
+                "shifts",
+                "Shifts of the label centroids, by layer",
+                centroids.centroid_shifts,
+                "Each line is the shift of one label: long lines moved far, parallel lines moved together.",
+            ),
         ),
         tables=(TableEntry(finding_tables.layers_table),),
         absent="No fine-tuned encoder was compared with its pretrained state.",
@@ -224,7 +274,14 @@ OUTLINE = (
         "Shuffled labels",
         kicker=BEYOND,
         texts=(nulls.similarity_text, nulls.weights_text, nulls.separability_text),
-        figures=(FigureEntry("nulls", "Similarity with true and shuffled labels", null_figures.similarity_and_null),),
+        figures=(
+            FigureEntry(
+                "nulls",
+                "Similarity with true and shuffled labels",
+                null_figures.similarity_and_null,
+                "A mark to the right of the grey bar is more similar than shuffled labels are.",
+            ),
+        ),
         tables=(TableEntry(nulls.similarity_table), TableEntry(nulls.separability_table)),
     ),
     Section(
@@ -253,6 +310,7 @@ OUTLINE = (
                 "split-halves",
                 "Train–test similarity against the similarity of two halves of train",
                 divergence_figures.halves_and_test,
+                "Each mark is one space: below the dashed line, test differs from train more than halves of train do.",
             ),
         ),
         tables=(TableEntry(divergence.split_halves_table),),
@@ -268,6 +326,7 @@ OUTLINE = (
                 "point-similarity",
                 "Point similarity to the pretrained encoder",
                 point_similarity.similarity_by_layer,
+                "Each line is one task: the lower it is at a layer, the more the vectors of this layer have changed.",
             ),
         ),
         tables=(TableEntry(shape.shape_table), TableEntry(shape.point_similarity_table)),
@@ -277,7 +336,15 @@ OUTLINE = (
         "Label by label",
         "Label by label",
         kicker=BEYOND,
-        figures=(FigureEntry("label-distances", "Distances between all labels", distances.label_distances),),
+        figures=(
+            FigureEntry(
+                "label-distances",
+                "Distances between all labels",
+                distances.label_distances,
+                "Each square is a pair of labels; compare its colour before and after to see whether they moved apart.",
+                "Each square is a pair of labels; its colour is their distance.",
+            ),
+        ),
         tables=(TableEntry(labels.labels_table, folded=True),),
         absent="No label distances were measured.",
     ),

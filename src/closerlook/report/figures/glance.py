@@ -129,7 +129,9 @@ def _panel(data: pd.DataFrame, measure: str, names: list[str], answers: list[str
         "row:N",
         scale=alt.Scale(domain=names),
         title=None,
-        axis=alt.Axis(ticks=False, domain=False, grid=True, gridDash=[1, 3], labelOverlap=True, labelLimit=LONGEST_NAME),
+        axis=alt.Axis(
+            ticks=False, domain=False, grid=True, gridDash=[1, 3], labelOverlap=True, labelLimit=LONGEST_NAME
+        ),
     )
     is_ratio = measure == DISTANCE
     scale = alt.Scale(type="log", nice=False, padding=10) if is_ratio else alt.Scale(zero=False, padding=10)
