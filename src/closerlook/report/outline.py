@@ -122,8 +122,8 @@ OUTLINE = (
                 "glance",
                 "Each encoder on each task",
                 glance.at_a_glance,
-                "A dot is one encoder on one task: right of the grey line, the value rose; a dot whose line crosses the "
-                "grey line is within noise.",
+                "A dot is one encoder on one task: right of the grey line, the value rose; if its line crosses the "
+                "grey line, the change is within noise.",
                 "A dot is one encoder on one task; farther right is more accurate, or farther apart.",
             ),
         ),
