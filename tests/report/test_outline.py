@@ -17,12 +17,14 @@ from closerlook.report import figures, outline, shape
 from closerlook.report.archive import shown_rows
 from closerlook.report.comparison import shape_table
 from closerlook.report.export import all_tables
+from closerlook.report.figures import encoders
 from closerlook.report.outline import OUTLINE, FigureEntry, Section, draw_figures, figure_entries
 from closerlook.report.writing import write_report
 from closerlook.study import registry
 from closerlook.study.measure import Measure
 from closerlook.study.readings import index_results
 from tests.report.studies import golden_beyond, made_up, write_study
+from tests.report.test_page import MANIFEST
 
 
 def modules(package: ModuleType) -> Iterator[ModuleType]:
@@ -68,8 +70,14 @@ def test_names_are_distinct() -> None:
         assert len(set(names)) == len(names)
 
 
+def test_every_figure_and_table_says_how_to_read_it() -> None:
+    assert [entry.kind for entry in figure_entries() if not entry.reading.endswith(".")] == []
+    for study in (golden_beyond(), made_up(["a", "b"]), made_up(steps=())):
+        assert [table.name for table in all_tables(index_results(study, MANIFEST)) if not table.note] == []
+
+
 def test_a_new_figure_takes_one_line_in_the_outline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    entry = FigureEntry("twice", "The same figure again", figure_entries()[1].draw)
+    entry = FigureEntry("twice", "The same figure again", encoders.by_layer)
     added = Section("new", "A new section", "New", figures=(entry,))
     monkeypatch.setattr("closerlook.report.outline.OUTLINE", (*OUTLINE, added))
     folder = write_study(tmp_path, made_up())

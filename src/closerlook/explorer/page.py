@@ -56,4 +56,4 @@ def _settings_table(explorer: Explorer) -> Table:
         for name, value in explorer.settings.items()
         if value not in (None, [])
     )
-    return Table("settings", "Settings", "", text_columns("setting", "value"), rows)
+    return Table("settings", "Settings", "What is shown, and how it was made.", text_columns("setting", "value"), rows)

@@ -101,8 +101,8 @@ def _accuracy(results: Results) -> Sentence | None:
     lead = _lead("Probe accuracy", "rose", "fell", "stayed within noise", changes)
     if len(changes) == 1:
         one = changes[0]
-        noise = "its noise is not known" if one.margin is None else f"noise: ± {one.margin:.1f}"
-        return Sentence(lead, f": {one.before:.1f} → {one.after:.1f} % ({show_signed(one.value, 1)} points; {noise}).")
+        noise = "" if one.margin is None else f"; noise: ± {one.margin:.1f}"
+        return Sentence(lead, f": {one.before:.1f} → {one.after:.1f} % ({show_signed(one.value, 1)} points{noise}).")
     median = show_signed(statistics.median(one.value for one in changes), 1)
     return Sentence(lead, f": it {_counts(results, changes, 'rose')} (median change: {median} points).")
 
@@ -117,9 +117,9 @@ def _distances(results: Results) -> Sentence | None:
     grown = sum(one.value > 0 for one in relative)
     if len(changes) == 1:
         one = changes[0]
-        noise = "its noise is not known" if one.margin is None else f"noise: ± {one.margin:.2g}"
+        noise = "" if one.margin is None else f" (noise: ± {one.margin:.2g})"
         also = f"; in RMS radii: {relative[0].before:.3f} → {relative[0].after:.3f}" if relative else ""
-        return Sentence(lead, f": {what} is {one.before:.3g} → {one.after:.3g} ({noise}{also}).")
+        return Sentence(lead, f": {what} is {one.before:.3g} → {one.after:.3g}{noise}{also}.")
     ratios = [one.after / one.before for one in changes if one.before > 0]
     median = f" (median: {statistics.median(ratios):.2g} times the distance before)" if ratios else ""
     also = f"; divided by the size of the space (RMS radius), it grew in {grown} of {len(relative)}" if relative else ""
@@ -146,7 +146,8 @@ def _layers(results: Results) -> Sentence | None:
     else:
         mostly, some = ("mostly ", "") if higher >= SHARE * len(known) else ("", " in some cases")
         lead = f"Upper layers {'' if higher == len(known) else mostly}changed more than lower ones{some}"
-    where = f": beyond noise in {higher} of {_units(results, len(known))}" if higher and len(known) > 1 else ""
+    many = f": beyond noise in {higher} of {_units(results, len(known))}" if len(known) > 1 else ", beyond noise"
+    where = many if higher else ""
     return Sentence(lead, f"{where}; the similarity of the last layer to the pretrained encoder is {median}; {scale}.")
 
 
@@ -166,16 +167,17 @@ def _clusters(results: Results) -> Sentence | None:
 
 
 def _lead(subject: str, rises: str, falls: str, stays: str, changes: Sequence[Change]) -> str:
-    """The main point about several changes: 'Probe accuracy mostly rose'."""
+    """The main point about several changes: 'Probe accuracy mostly rose', and whether their noise is known."""
+    noise = "" if all(one.margin is not None for one in changes) else " (noise unknown)"
     n, words = len(changes), {"up": rises, "down": falls, "within noise": stays}
     counts = {direction: sum(one.direction == direction for one in changes) for direction in words}
     for direction, word in words.items():
         if counts[direction] == n:
-            return f"{subject} {word}"
+            return f"{subject} {word}{noise}"
         if counts[direction] >= SHARE * n:
-            return f"{subject} mostly {word}"
+            return f"{subject} mostly {word}{noise}"
     some = [words[direction] for direction in ("up", "down") if counts[direction]]
-    return f"{subject} {' in some cases and '.join(some)} in {'others' if len(some) > 1 else 'some cases'}"
+    return f"{subject} {' in some cases and '.join(some)} in {'others' if len(some) > 1 else 'some cases'}{noise}"
 
 
 def _counts(results: Results, changes: Sequence[Change], rises: str) -> str:
@@ -188,8 +190,7 @@ def _counts(results: Results, changes: Sequence[Change], rises: str) -> str:
         noise = "within noise " if way == "within noise" else "" if at or not is_known else "beyond noise "
         of = "" if at else f" of {_units(results, len(changes))}"
         parts.append(f"{words[way]} {noise if is_known else ''}in {n}{of}")
-    listed = " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
-    return listed if is_known else f"{listed}, but the noise of these changes is not known"
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 def _units(results: Results, n: int) -> str:
@@ -216,8 +217,9 @@ def _best_accuracy(results: Results) -> Sentence | None:
         return None
     low, high = (end(best, key=lambda task: best[task].measurement.value) for end in (min, max))
     ends = [f"{best[task].measurement.value:.1f}" for task in (low, high)]
-    if len(best) == 1:
-        return Sentence(f"The highest probe accuracy is {ends[0]} %", f" on {high} ({best[high].where}).")
+    if ends[0] == ends[1]:
+        every = "" if len(best) == 1 else f", and the same on all {len(best)} tasks"
+        return Sentence(f"The highest probe accuracy is {ends[0]} %", f" on {high} ({best[high].where}){every}.")
     return Sentence(
         f"The highest probe accuracy is {ends[0]} to {ends[1]} %, depending on the task",
         f": highest on {high} ({best[high].where}), lowest on {low} ({best[low].where}).",
@@ -242,12 +244,12 @@ def _farthest(results: Results) -> Sentence | None:
         return None
     low, high = (end(found, key=lambda place: found[place].value) for end in (min, max))
     what = "the mean distance to the nearest other label is"
-    if len(found) == 1:
-        return Sentence("Labels are separated", f": {what} {found[high].value:.3f} RMS radii of the space.")
+    ends = [f"{found[place].value:.3f} RMS radii of the space" for place in (low, high)]
+    if ends[0] == ends[1]:
+        return Sentence("Labels are equally far apart" if len(found) > 1 else "Distances", f": {what} {ends[0]}.")
     return Sentence(
         f"Labels are farthest apart in {high[0]} on {high[1]}",
-        f": {what} {found[high].value:.3f} RMS radii of the space; it is lowest in {low[0]} on {low[1]}: "
-        f"{found[low].value:.3f}.",
+        f": {what} {ends[1]}; it is lowest in {low[0]} on {low[1]}: {found[low].value:.3f}.",
     )
 
 

@@ -142,8 +142,9 @@ def tasks_table(results: Results) -> Table:
     counts = (Column(split, "examples") for split in splits)
     columns = (*text_columns("task", "an example is a"), Column("labels"), *counts)
     notes = [note for entry in entries.values() for note in entry.get("notes", [])]
-    found = f"Found while the tasks were read: {'; '.join(notes)}." if notes else ""
-    return Table("tasks", "Tasks", found, columns, tuple(rows)).without_empty()
+    note = "One row for each task, with its number of labels and the number of its examples in each split."
+    found = f" Found while the tasks were read: {'; '.join(notes)}." if notes else ""
+    return Table("tasks", "Tasks", note + found, columns, tuple(rows)).without_empty()
 
 
 def _unit(entry: Manifest) -> str | None:
@@ -173,7 +174,8 @@ def tuning_table(results: Results) -> Table:
     names = ("epochs", "learning rate", "batch size", "warm-up", "weight decay", "snapshots")
     columns = (*text_columns("encoder", "task"), *(Column(name) for name in names))
     seeds = results.manifest.get("plan", {}).get("seeds", [])
-    note = f"Seeds: {', '.join(map(str, seeds))}." if seeds else ""
+    note = "One row for each fine-tuned encoder and task, with the settings of its training."
+    note += f" Seeds: {', '.join(map(str, seeds))}." if seeds else ""
     return Table("tuning", "Fine-tuning", note, columns, tuple(rows))
 
 
@@ -235,7 +237,8 @@ def machine_table(results: Results) -> Table:
             )
     versions = {"closerlook": results.manifest.get("version"), **results.manifest.get("packages", {})}
     rows += [(name, value) for name, value in versions.items() if value]
-    return Table("machine", "Machine and versions", "", text_columns("item", "value"), tuple(rows))
+    note = "Where the study ran, and the versions of what it ran with."
+    return Table("machine", "Machine and versions", note, text_columns("item", "value"), tuple(rows))
 
 
 def time_table(results: Results) -> Table:

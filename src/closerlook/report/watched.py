@@ -196,7 +196,13 @@ def settings_table(training: Training) -> Table:
     for task in training.tasks:
         last = training.records(task)[-1]
         rows += [(show_name(task), name, show_name(_setting(last[name]))) for name in SETTINGS if name in last]
-    return Table("settings", "Settings", "", text_columns("task", "setting", "value"), tuple(rows))
+    return Table(
+        "settings",
+        "Settings",
+        "The settings of the callback for each task.",
+        text_columns("task", "setting", "value"),
+        tuple(rows),
+    )
 
 
 def _setting(value: Any) -> str:

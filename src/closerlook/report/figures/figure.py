@@ -57,9 +57,10 @@ class Layout:
 class Figure:
     """A figure of an encoder and a task (empty: of several). alt: a description for those who cannot see it.
 
-    tasks: the tasks it is about, if `task` is not the name of one. data: everything that is drawn, one row for each mark;
-    the page draws only the rows of the encoder and the task that the reader chooses, where it has such columns. toggles: what the reader can show and hide. kind: the name of
-    the figure in the outline of the page. reading: one sentence that says how to read it. The outline fills in both.
+    tasks: the tasks it is about, if `task` is not the name of one. data: everything that is drawn, one row for each
+    mark; of columns `encoder` and `task`, the page draws the rows that the reader chooses. toggles: what the reader can
+    show and hide. kind: the name of the figure in the outline of the page. reading: one sentence that says how to read
+    it. The outline fills in both.
     """
 
     title: str
