@@ -323,6 +323,8 @@ def test_tasks_says_what_is_present(own_store: Path, tmp_path: Path) -> None:
     table = closerlook("tasks", "--data", str(tmp_path), store=own_store).stdout
     row = next(line for line in table.splitlines() if "trec-50" in line)
     assert "yes" in row
+    assert "noisy-PERCENT:TASK" in table
+    assert "merged-4:toy-pos" in table
     whole = closerlook("tasks", "ps-role", store=own_store).stdout
     assert "streusle-4.2/train.conllulex or streusle-4.2/train.jsonl" in whole
     assert "Schneider" in whole

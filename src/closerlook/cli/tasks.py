@@ -22,10 +22,14 @@ def tasks(
     ] = None,
     as_json: Annotated[bool, Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """List the predefined tasks and whether their data is present."""
+    """List the predefined tasks and whether their data is present, and the tasks that are made from other tasks."""
     from closerlook.cli.console import note, print_json, print_table
     from closerlook.tasks.catalogue import find_task, list_tasks
+    from closerlook.tasks.known_overlap import FAMILIES, NAME
 
+    if name and (made := NAME.fullmatch(name)):
+        note(f"{name} is made from {made['task']}; see `closerlook tasks` for what is changed")
+        name = made["task"]
     entries = (find_task(name),) if name else list_tasks()
     details = [_details(entry, data) for entry in entries]
     if as_json:
@@ -36,6 +40,8 @@ def tasks(
         columns = ["name", "unit", "labels", "train", "test", "present", "title", "source", "licence"]
         rows = [[_plain(task[column]) for column in columns] for task in details]
         print_table("", columns, rows, numbers=("labels", "train", "test"))
+        families = [(family.form, family.meaning, family.example) for family in FAMILIES]
+        print_table("Made from any other task, also from a file of yours", ["name", "meaning", "example"], families)
         if not all(task["present"] for task in details):
             note("download missing data with `closerlook data get NAME --data DIR`, or pass its folder with --data")
 

@@ -77,9 +77,9 @@ def shown_rows(table: pd.DataFrame) -> pd.DataFrame:
         | ((rule == "last layer") & last)
         | ((rule == "ends of last layer") & end & (table["split"] == "train"))
     ]
-    rounded = {name: kept[name].astype(np.float32).astype(np.float64) for name in NUMBERS}
-    is_many = kept["measure"].isin(ROUNDED).to_numpy()
-    rounded["value"] = rounded["value"].where(~is_many, significant(rounded["value"].to_numpy()))
+    rounded = {name: kept[name].to_numpy(np.float32).astype(np.float64) for name in NUMBERS}
+    is_many = kept["measure"].isin(ROUNDED).to_numpy(bool)
+    rounded["value"] = np.where(is_many, significant(rounded["value"]), rounded["value"])
     return kept.assign(**rounded).reset_index(drop=True)
 
 
@@ -90,4 +90,4 @@ def significant(values: Floats, bits: int = SIGNIFICANT_BITS) -> Floats:
     [1.0, 3.125, 1008.0]
     """
     mantissa, exponent = np.frexp(values)
-    return np.ldexp(np.round(np.ldexp(mantissa, bits)), exponent - bits)
+    return np.asarray(np.ldexp(np.round(np.ldexp(mantissa, bits)), exponent - bits))

@@ -46,15 +46,16 @@ def sensitivity_table(results: Results) -> Table:
         *(column for group in groups for column in (Column("similarity", group), Column("labels", group, 1))),
         *(Column(state, "clusters", 1) for state in STATES),
     )
-    return Table("sensitivity", "Other settings", SENSITIVITY_NOTE, columns, tuple(rows)).without_empty()
+    pools = results.all_runs and any(value.setting == POOLING for value in tried)
+    note = SENSITIVITY_NOTE + (" Other poolings are measured before fine-tuning only." if pools else "")
+    return Table("sensitivity", "Other settings", note, columns, tuple(rows)).without_empty()
 
 
 SENSITIVITY_NOTE = (
     "Last layer; with several seeds, means. A similarity compares the labels that have distances in both spaces "
     "(column labels): labels that occur in one space only are excluded, and so are labels all of whose clusters have "
     "fewer than min_points points; – if fewer than three labels are left. τ: the tolerance in RMS radii; convex hulls "
-    "that are no farther from each other count as overlapping. Other poolings are measured before fine-tuning only. "
-    "“own” marks the settings of the study itself."
+    "that are no farther from each other count as overlapping. “own” marks the settings of the study itself."
 )
 
 
@@ -156,7 +157,8 @@ def sensitivity_text(results: Results) -> str:
         if clusters:
             differ = sum(width > 0 for width in clusters)
             most = f", by at most {max(clusters):.0f}" if differ else ""
-            spaces = f"{count_of(len(clusters), 'space')} (pairs of encoder and task, before and after fine-tuning)"
+            states = ", before and after fine-tuning" if results.all_runs else ""
+            spaces = f"{count_of(len(clusters), 'space')} (pairs of encoder and task{states})"
             sentences.append(f"{shown}the number of clusters differs in {differ} of {spaces}{most}.")
     return " ".join(sentences)
 

@@ -282,11 +282,7 @@ def _memory(kind: Manifest) -> str | None:
 def missing(results: Results) -> list[str]:
     """What the study does not have, one sentence each."""
     manifest = results.manifest
-    notes = (
-        []
-        if manifest
-        else ["There is no manifest.json next to results.parquet, so settings, versions and times are unknown."]
-    )
+    notes = [] if manifest else [NO_MANIFEST]
     failed, blocked = manifest.get("failed", []), manifest.get("blocked", 0)
     if failed:
         waiting = blocked if isinstance(blocked, int) else len(blocked)

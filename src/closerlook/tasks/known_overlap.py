@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +15,29 @@ NAME = re.compile(r"(?P<change>noisy|merged)-(?P<number>\d+):(?P<task>.+)")
 """`noisy-20:toy-pos`: 20% of the labels are replaced. `merged-4:toy-pos`: the labels are merged into 4."""
 
 MOST_NOISE = 90
+
+
+@dataclass(frozen=True)
+class Family:
+    """Tasks that are made from any other task. form: how their names are written. meaning: what is changed."""
+
+    form: str
+    meaning: str
+    example: str
+
+
+FAMILIES = (
+    Family(
+        "noisy-PERCENT:TASK",
+        f"TASK with PERCENT % of the labels of each split replaced by another label at random; 0 to {MOST_NOISE}",
+        "noisy-20:toy-pos",
+    ),
+    Family(
+        "merged-N:TASK",
+        "TASK with its labels merged into N: the sorted labels are dealt out in turn; 2 to one fewer than it has",
+        "merged-4:toy-pos",
+    ),
+)
 
 
 def load_with_overlap(name: str, load: Callable[[str], Task]) -> Task | None:
