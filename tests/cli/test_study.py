@@ -44,11 +44,11 @@ def test_a_study_prints_a_line_for_each_task_and_says_what_is_new(plan: Path, tm
     for told in ("before → after fine-tuning", "bert-tiny", "words", "clusters", "accuracy", " → "):
         assert told in out
     assert "study small: bert-tiny × " in err
-    assert "25 of 25 cells finished (25 computed now) in " in err
+    assert "26 of 26 cells finished (26 computed now) in " in err
     assert f"measurements are in {tmp_path / 'out' / 'results.parquet'} and results.csv" in err
     again, err = run(capsys, "study", plan, "--out", tmp_path / "out", "--engine", "here")
     assert again == out
-    assert "25 of 25 cells finished (0 computed now) in " in err
+    assert "26 of 26 cells finished (0 computed now) in " in err
 
 
 def test_a_csv_file_replaces_the_tasks_of_a_preset_with_a_note_on_standard_error(
@@ -121,7 +121,7 @@ def test_a_dry_run_says_what_it_would_cost_and_makes_nothing(
     assert list(tmp_path.iterdir()) == []
     out, _ = run(capsys, "study", plan, "--out", tmp_path / "out", "--dry-run", "--json")
     told = json.loads(out)
-    assert sum(kind["cells"] for kind in told["kinds"]) == 25
+    assert sum(kind["cells"] for kind in told["kinds"]) == 26
     assert all(kind["done"] == 0 and kind["memory"] > 0 and kind["disk"] > 0 for kind in told["kinds"])
     assert told["core_seconds"] > 0
     assert told["plan"]["name"] == "small"

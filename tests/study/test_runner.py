@@ -275,8 +275,8 @@ def test_a_failed_fine_tuning_holds_back_what_it_would_have_brought(
     done = run_study(small_plan(tasks), tmp_path / "out", engine="here")
     (error,) = done.state.failed.values()
     assert error == "cpu is out of memory; pass a smaller --batch-size"
-    assert done.state.total == 39
-    assert done.state.blocked == 39 - len(done.state.done) - 1
+    assert done.state.total == 40
+    assert done.state.blocked == 40 - len(done.state.done) - 1
     assert set(load_results(tmp_path / "out").tuned_on) == {""}
 
 
@@ -340,10 +340,10 @@ def test_whoever_watches_sees_cells_come_and_go(tasks: Path, tmp_path: Path) -> 
     run_study(small_plan(tasks, tuning=None), tmp_path / "out", engine="here", watch=watch)
     assert seen[0][2] == ("extract bert-tiny",)
     assert [done for done, *_ in seen] == sorted(done for done, *_ in seen)
-    assert {total for _, total, *_ in seen} == {16}
+    assert {total for _, total, *_ in seen} == {17}
     assert seen[0][3] is None  # nothing is known before a cell has finished
     assert seen[-1][3] == 0
-    assert seen[-1][:3] == (16, 16, ())
+    assert seen[-1][:3] == (17, 17, ())
 
 
 def test_a_task_may_name_its_columns_and_is_found_from_a_worker(

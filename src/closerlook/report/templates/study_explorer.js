@@ -12,6 +12,13 @@
     return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
   }
 
+  /** Scroll to an element, and once more when the charts on the way have been drawn, since they move it. */
+  function reveal(element, block) {
+    const scroll = () => element.scrollIntoView({ block, behavior: "instant" });
+    scroll();
+    setTimeout(scroll, 400);
+  }
+
   // ---- choice of encoder and task ----
 
   const picked = (what) => {
@@ -86,7 +93,7 @@
     if (!entryOf(space)) return;
     for (const row of drill.querySelectorAll(".merges > details")) {
       const button = make("button", { type: "button", class: "to-points" }, "Show these points in the explorer");
-      button.addEventListener("click", async () => { await light(space, row.merge); host.scrollIntoView({ block: "start" }); box.querySelector("canvas").focus({ preventScroll: true }); });
+      button.addEventListener("click", async () => { await light(space, row.merge); reveal(host, "start"); box.querySelector("canvas").focus({ preventScroll: true }); });
       row.addEventListener("toggle", () => { if (row.open && !row.classList.contains("marked")) light(space, row.merge); });
       row.querySelector("summary").after(make("p", {}, button));
     }
@@ -104,7 +111,7 @@
     const rows = [...drill.querySelectorAll(".merges > details")].filter((row) => merges.includes(row.merge));
     rows.forEach((row) => { row.classList.add("marked"); row.open = true; });
     const go = make("button", { type: "button" }, "Show them in the table");
-    go.addEventListener("click", () => { rows[0].scrollIntoView({ block: "center" }); rows[0].querySelector("summary").focus({ preventScroll: true }); });
+    go.addEventListener("click", () => { reveal(rows[0], "center"); rows[0].querySelector("summary").focus({ preventScroll: true }); });
     links.append(`“${plot.name(at)}” is a point of ${counted(merges.length, "blocked merge")}. `, go);
   }
 
