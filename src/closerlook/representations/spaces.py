@@ -69,7 +69,8 @@ class Spaces(tuple[Space, ...]):
         )
 
     def _repr_html_(self) -> str:
-        return html(f"{len(self)} {'space' if len(self) == 1 else 'spaces'}", self.to_frame())
+        table = self.to_frame().dropna(axis=1, how="all")  # without columns of unknown facts
+        return html(f"{len(self)} {'space' if len(self) == 1 else 'spaces'}", table)
 
     def _splits(self) -> list[str]:
         return sorted({space.provenance.split or "" for space in self}, key=split_order)
