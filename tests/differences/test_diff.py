@@ -95,6 +95,21 @@ def test_the_page_is_written_with_every_task_and_no_request(result: Difference, 
     json.dumps(result.to_dict(), allow_nan=False)
 
 
+def test_figures_and_tables_of_the_page_have_links_and_follow_the_choice_of_a_task(
+    result: Difference, tmp_path: Path
+) -> None:
+    page = result.write(tmp_path / "diff.html").read_text()
+    links = re.findall(r'class="permalink" href="#([^"]*)"', page)
+    assert {"task-0", "task-1", "figure-layers-0", "table-layers-1", "table-labels-0", "table-overview"} <= set(links)
+    ids = re.findall(r' id="([^"]*)"', page)
+    assert set(links) <= set(ids)
+    assert len(set(ids)) == len(ids)
+    assert re.findall(r'<section id="task-\d" [^>]* data-task="([^"]*)"', page) == ["toy-question", "toy-pos"]
+    assert '<option value="toy-pos">' in page
+    assert all(note.strip() for note in re.findall(r"</strong> <span>(.*?)</span></caption>", page))
+    assert page.count("<caption>") == page.count("</span></caption>")
+
+
 def test_unrelated_encoders_are_compared_without_movements(tmp_path: Path) -> None:
     result = diff("bert-tiny", "random:bert-tiny", "toy-pos", device="cpu", **QUICK)  # type: ignore[arg-type]
     assert not result.related

@@ -141,7 +141,7 @@ def test_methods_of_one_task_are_in_one_figure_and_named_in_the_headline() -> No
         ["tiny (lora 4)", "after", 90.0],
     ]
     assert headline(results) == "How 2 methods of fine-tuning changed tiny on animals"
-    assert dict(key_facts(results))["encoders"] == "1"
+    assert dict(key_facts(results))["encoder"] == "1"
     assert [row[:2] for row in encoders_table(results).rows] == [("tiny", "full"), ("tiny (lora 4)", "lora 4")]
 
 

@@ -37,6 +37,7 @@ def test_the_golden_table_has_these_figures(figures: dict[tuple[str, str], Figur
     assert sorted(kind for kind, _ in figures) == sorted(
         [
             "accuracy",
+            "glance",
             "clusters",
             "distances",
             "paths",

@@ -281,7 +281,7 @@ def test_fine_tuning_has_a_line_for_each_encoder_and_task() -> None:
     manifest = {"settings": {"a on b on pos": one | {"snapshots": "log"}}, "plan": {"seeds": [0, 7]}}
     table = study_facts.tuning_table(index_results(made_up(), manifest))
     assert shown(table) == [["a on b", "pos", "3", "5e-05", "8", "0.1", "0.01", "log"]]
-    assert table.note == "Seeds: 0, 7."
+    assert table.note.endswith(" Seeds: 0, 7.")
 
 
 def test_machine_and_time() -> None:

@@ -287,7 +287,7 @@ def small_print(value: Value, column: Column) -> list[str]:
     if not isinstance(value, Measurement):
         return []
     lines = [show_spread(value, column).strip(), *show_null(value, column).split(", ")]
-    return [line for line in lines if line]
+    return [line.replace("± ", "±\u00a0") for line in lines if line]
 
 
 def row_spans(table: Table, columns: int) -> list[int]:

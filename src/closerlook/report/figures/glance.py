@@ -70,12 +70,13 @@ def at_a_glance(results: Results) -> Figure | None:
 
 
 CAPTION = (
-    "Last layer, mean over seeds. Left: probe accuracy on the test split, after minus before fine-tuning. Right: mean "
-    "distance of a label to the nearest other label on train, after divided by before. Lines: 95% margin of the change."
+    "Last layer, mean over seeds. Accuracy: of a classifier probe on the test split, after minus before fine-tuning. "
+    "Label distance: mean distance of a label to the nearest other label on train, after divided by before. Lines: 95% "
+    "margin of the change."
 )
 LEVEL_CAPTION = (
-    "Last layer. Left: probe accuracy on the test split, ± one standard deviation. Right: mean distance of a label to "
-    "the nearest other label on train."
+    "Last layer. Accuracy: of a classifier probe on the test split, ± one standard deviation. Label distance: mean "
+    "distance of a label to the nearest other label on train."
 )
 
 Row = tuple[str, str, str, float, float | None, float | None, float | None, float | None, str]
@@ -118,7 +119,7 @@ def _with_names(rows: Iterable[Row]) -> pd.DataFrame:
     frame = pd.DataFrame([(*row[:3], "", *row[3:]) for row in rows], columns=COLUMNS)
     shown = [name for name in ("encoder", "task") if frame[name].nunique() > 1] or ["task"]
     frame["row"] = frame[shown].agg(" · ".join, axis=1)
-    return compact(frame.astype(dict.fromkeys(COLUMNS[4:9], "float64")))
+    return compact(frame.astype(dict.fromkeys(COLUMNS[4:9], "float64")), digits=4)
 
 
 def _panel(data: pd.DataFrame, measure: str, names: list[str], answers: list[str]) -> ChartType:
