@@ -42,6 +42,7 @@ def spaces() -> dict[str, tuple[Points, Labels]]:
         "nearly equal distances": (grid + 1e-12 * rng.normal(size=grid.shape), halves.astype(np.int64)),
         "one long line": (np.sort(rng.normal(size=(200, 1)), axis=0), np.repeat([0, 1, 0, 1], [90, 10, 60, 40])),
         "shells": (rng.normal(size=(240, 3)) * radii, every_30th.astype(np.int64)),
+        "random labels in 70 dimensions": (rng.normal(size=(200, 70)), rng.integers(0, 2, 200)),
     }
 
 

@@ -19,10 +19,11 @@ BLOCK = 1 << 14
 def find_cells(Z: Floats, starts: Integers, means: Floats, weights: Floats, clear: float) -> Integers:
     """The cell of each point, which is the number of a label, or -1 if the point is too close to another cell.
 
-    Z: (n, d) points, sorted by label. starts: the first point of each label, and the end. means, weights: (m, d) the mean of each label, and the weights of a linear classifier. The score
-    of a label is its row of weights times (x - mean / 2); a point is in the cell of the label with the largest score.
-    On the hyperplane between two cells the scores of both labels are equal. All points of a cell are farther than
-    `clear` from it, so that rounding cannot change their side.
+    Z: (n, d) points, sorted by label. starts: the first point of each label, and the end. means, weights: (m, d) the
+    mean of each label, and the weights of a linear classifier. The score of a label is its row of weights times
+    (x - mean / 2); a point is in the cell of the label with the largest score. On the hyperplane between two cells the
+    scores of both labels are equal. All points of a cell are farther than `clear` from it, so that rounding cannot
+    change their side.
     """
     offsets = -0.5 * np.sum(weights * means, axis=1)
     blocks = [_classify(Z[i : i + BLOCK], weights, offsets, clear) for i in range(0, len(Z), BLOCK)]
