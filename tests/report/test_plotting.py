@@ -75,7 +75,7 @@ def test_figures_of_one_encoder_and_one_task() -> None:
 
 
 def test_an_unknown_kind_encoder_or_task_is_an_error_that_lists_the_known_ones() -> None:
-    with pytest.raises(InputError, match="kind is 'nothing'; expected one of side-by-side, by-layer, accuracy,"):
+    with pytest.raises(InputError, match="kind is 'nothing'; expected one of glance, side-by-side, by-layer,"):
         closerlook.plot_study(golden(), "nothing")
     with pytest.raises(InputError, match="encoder 'x' requested; the table has bert-tiny"):
         closerlook.plot_study(golden(), "accuracy", encoder="x")

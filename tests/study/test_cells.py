@@ -178,7 +178,8 @@ def test_what_was_foreseen_is_what_came(done: CompletedStudy, tasks: Path) -> No
 
 def test_both_counts_of_clusters_add_a_cell_for_each_train_space_and_change_none(tasks: Path, store: Path) -> None:
     words, prepositions = str(tasks / "words"), str(tasks / "prepositions")
-    both, plan = full_plan(tasks), small_plan(tasks, tasks=[words, prepositions], cross=full_plan(tasks).cross)
+    both = full_plan(tasks)
+    plan = small_plan(tasks, tasks=[words, prepositions], cross=both.cross, sensitivity=True)
     one, two = (foresee(resolve_plan(each, store), lambda key: None) for each in (plan, both))
     added = set(two.cells) - set(one.cells)
     assert set(one.cells) < set(two.cells)
