@@ -67,6 +67,14 @@ def test_a_task_is_chosen_and_its_points_are_shown(here: Visit) -> None:
     assert "linearly separable" in here.page.locator("#explorers .status").inner_text()
 
 
+def test_the_points_follow_the_choice_for_the_whole_page(here: Visit) -> None:
+    here.page.select_option(".filter [name=task]", "colours")
+    until(here.page, "document.querySelector('#explorers .explorer').ariaLabel === 'Points of bert-tiny, colours'")
+    assert here.page.locator("#explorers [data-pick=task] input:checked").get_attribute("value") == "colours"
+    here.page.click(".filter [type=reset]")
+    assert chosen(here) == "Points of bert-tiny, colours"
+
+
 def test_words_are_searched_pointed_at_and_exported(here: Visit) -> None:
     here.page.locator("#explorers").get_by_role("searchbox", name="search").fill("word59")
     assert here.page.locator("#explorers .side-list button").all_inner_texts() == ["word59\nVERB"]

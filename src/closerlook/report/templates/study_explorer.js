@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  const { make, read, counted, Explorer } = window.closerlook;
+  const { make, read, counted, filter, Explorer } = window.closerlook;
   const host = document.getElementById("explorers"), box = host.querySelector(".explorer-box"), drill = document.getElementById("drill");
   const entries = read("explorers-data"), made = new Map();
   const links = make("p", { class: "merge-links", role: "status" });
@@ -61,6 +61,15 @@
 
   const start = () => { if (!current) show(entries.find(isPicked)); };
   host.addEventListener("change", (event) => { if (event.target.closest("[data-pick]")) show(entries.find(isPicked)); });
+
+  /** Show points that fit the encoder and the task that the reader chose for the whole page. */
+  function follow() {
+    const fits = (entry) => filter.fits({ encoder: entry.encoder, tasks: [entry.task] });
+    const entry = current && fits(current) ? current : entries.find(fits);
+    if (entry) pick(entry);
+    if (current || !entry) show(entry);
+  }
+  filter.follow(follow);
   const near = new IntersectionObserver((seen) => { if (seen.some((one) => one.isIntersecting)) { near.disconnect(); start(); } }, { rootMargin: "800px" });
   near.observe(host);
 
