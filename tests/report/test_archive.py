@@ -55,12 +55,17 @@ def distances(labels: int, spaces: int, seed: int = 0) -> pd.DataFrame:
     )
 
 
-@pytest.mark.parametrize(("labels", "bits"), [(14, 24), (15, 14), (32, 14), (33, 10)])
-def test_the_more_distances_a_space_has_the_more_they_are_rounded(labels: int, bits: int) -> None:
+@pytest.mark.parametrize(("labels", "bits"), [(14, 24), (15, 16), (32, 16), (33, 10)])
+def test_the_more_distances_the_spaces_of_a_task_have_the_more_they_are_rounded(labels: int, bits: int) -> None:
     """14 labels have 91 distances, 15 have 105, 32 have 496, 33 have 528."""
     whole = distances(labels, 2)
     error = np.abs(shown_rows(whole).value.to_numpy(float) / whole.value.to_numpy(float) - 1).max()
     assert 2.0 ** -(bits + 2) < error <= 2.0**-bits
+
+
+def test_the_split_with_the_fewest_labels_decides_how_distances_are_rounded() -> None:
+    table = pd.concat([distances(33, 1), distances(5, 1).assign(split="test")], ignore_index=True)
+    assert shown_rows(table).value.tolist() == table.value.astype(np.float32).tolist()
 
 
 @pytest.mark.parametrize("labels", [5, 15, 33, 50])

@@ -33,12 +33,12 @@ SPACE = ["measure", *PLACE, "split"]
 DISTANCES = ("label_distance", "random_label_distance")
 """The distances between the labels of a space."""
 
-DISTANCE_BITS = ((500, 10), (100, 14))
-"""To how many significant bits the distances of a space are rounded, by the number of distances that it has, at least.
+DISTANCE_BITS = ((500, 10), (100, 16))
+"""To how many significant bits the distances of a task are rounded, by the least number that one of its spaces has.
 
-The relative error of a distance is at most 2^-bits. A similarity is computed from all distances of two spaces: the more
-there are, the less their rounding matters. With fewer than 100, ties of rounded distances would move Spearman's rank
-correlation, so they are not rounded.
+The relative error of a distance is at most 2^-bits. A similarity is computed from the distances that two spaces share:
+the more there are, the less their rounding matters. With fewer than 100, ties of rounded distances would move
+Spearman's rank correlation, so they are not rounded. Test may have fewer labels than train, so the task decides.
 """
 
 POSITIONS = ("centroid_x", "centroid_y", "shift_x", "shift_y", "shift_length")
@@ -115,7 +115,8 @@ def _rounded_rows(table: pd.DataFrame) -> list[tuple[int, NDArray[np.bool_]]]:
     """Numbers of significant bits, each with the rows whose values are rounded to it."""
     is_distance = table["measure"].isin(DISTANCES).to_numpy(bool)
     n = np.zeros(len(table), dtype=np.int64)
-    n[is_distance] = table[is_distance].groupby(SPACE, dropna=False)["measure"].transform("size")
+    sizes = table[is_distance].groupby(SPACE, dropna=False).size()
+    n[is_distance] = table["task"][is_distance].map(sizes.groupby(level="task").min())
     masks = [(POSITION_BITS, table["measure"].isin(POSITIONS).to_numpy(bool))]
     most = np.inf
     for least, bits in DISTANCE_BITS:
