@@ -1,7 +1,10 @@
 """Artificial studies for tests: a small one written by hand, and generated ones of any size."""
 
+import base64
 import csv
+import gzip
 import json
+import re
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -256,6 +259,18 @@ def _paths(place: dict[str, Any], labels: Sequence[str], steps: Sequence[int]) -
         for measure, value in (("shift_x", 3.0 + at), ("shift_y", float(at % 3)), ("shift_length", 4.0 + at)):
             rows.append(place | {"measure": measure, "label": label, "value": value})
     return rows
+
+
+def unpack_data(packed: str) -> dict[str, Any]:
+    """The data of a page, from its compressed text."""
+    lines = gzip.decompress(base64.b64decode(packed)).decode().split("\n")
+    return {name: json.loads(text) for name, text in (line.split(" ", 1) for line in lines)}
+
+
+def data_of(page: str) -> dict[str, Any]:
+    """The data of a page, from its HTML."""
+    (packed,) = re.findall(r'<script type="text/plain" id="page-data">([^<]+)</script>', page)
+    return unpack_data(packed)
 
 
 def browser() -> str | None:

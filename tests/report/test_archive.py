@@ -5,14 +5,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from pyarrow import parquet
 
 from closerlook.errors import InputError
 from closerlook.report.archive import archive, shown_rows
 from closerlook.report.outline import draw_figures
 from closerlook.report.writing import load_study
 from closerlook.study.findings import judge_results
+from closerlook.study.recomputing import recompute_similarities
 from closerlook.study.results import load_results
-from tests.report.studies import golden_beyond, made_up, write_study
+from tests.report.studies import frame, golden_beyond, made_up, write_study
 
 
 @pytest.mark.parametrize("table", [golden_beyond(), made_up(seeds=(0, 1))], ids=["golden", "made up"])
@@ -36,6 +38,63 @@ def test_rows_that_no_page_shows_are_excluded_and_numbers_are_rounded(tmp_path: 
     assert (kept.value.dropna() == kept.value.dropna().astype(np.float32)).all()
     archive(write_study(tmp_path / "whole", table), tmp_path / "kept")
     pd.testing.assert_frame_equal(load_results(tmp_path / "kept"), kept, check_dtype=False)
+    stored = parquet.read_schema(tmp_path / "kept" / "results.parquet")
+    assert {str(stored.field(name).type) for name in ("value", "ci_low", "ci_high")} == {"float"}
+
+
+def distances(labels: int, spaces: int, seed: int = 0) -> pd.DataFrame:
+    """The rows of distances between labels of spaces at the last layer of a training, each less like the first."""
+    rng = np.random.default_rng(seed)
+    pairs = [(f"l{one}", f"l{other}") for one in range(labels) for other in range(one)]
+    first = rng.lognormal(0, 0.3, len(pairs))
+    place = {"encoder": "e", "tuned_on": "t", "task": "t", "layer": 2, "is_final": False, "measure": "label_distance"}
+    return frame(
+        place | {"step": step, "label": one, "other": other, "value": value}
+        for step in range(spaces)
+        for (one, other), value in zip(pairs, first * rng.lognormal(0, 0.1 * step, len(pairs)), strict=True)
+    )
+
+
+@pytest.mark.parametrize(("labels", "bits"), [(14, 24), (15, 16), (32, 16), (33, 10)])
+def test_the_more_distances_the_spaces_of_a_task_have_the_more_they_are_rounded(labels: int, bits: int) -> None:
+    """14 labels have 91 distances, 15 have 105, 32 have 496, 33 have 528."""
+    whole = distances(labels, 2)
+    error = np.abs(shown_rows(whole).value.to_numpy(float) / whole.value.to_numpy(float) - 1).max()
+    assert 2.0 ** -(bits + 2) < error <= 2.0**-bits
+
+
+def test_the_split_with_the_fewest_labels_decides_how_distances_are_rounded() -> None:
+    table = pd.concat([distances(33, 1), distances(5, 1).assign(split="test")], ignore_index=True)
+    assert shown_rows(table).value.tolist() == table.value.astype(np.float32).tolist()
+
+
+@pytest.mark.parametrize("labels", [5, 15, 33, 50])
+def test_rounding_changes_similarities_by_less_than_a_thousandth(labels: int) -> None:
+    whole = distances(labels, 9)
+    rows = [
+        whole.iloc[[0]].assign(measure=f"similarity{kind}_original", step=step, label=None, other=None)
+        for kind in ("", "_spearman")
+        for step in range(1, 9)
+    ]
+    table = pd.concat([whole, *rows], ignore_index=True)
+    before, after = (recompute_similarities(one).recomputed for one in (table, shown_rows(table)))
+    assert before.between(0.2, 0.99).sum() > 8
+    np.testing.assert_allclose(after, before, atol=1e-3)
+
+
+def test_distances_come_last_those_of_the_same_encoder_and_task_together() -> None:
+    rows = [
+        distances(4, 1).assign(encoder=encoder, step=step, measure=measure)
+        for step in range(3)
+        for encoder in ("b", "a")
+        for measure in ("label_distance", "accuracy")
+    ]
+    kept = shown_rows(pd.concat(rows, ignore_index=True))
+    runs = (kept[["measure", "encoder", "step"]].iloc[::6]).to_numpy().tolist()
+    assert runs == [
+        *(["accuracy", encoder, step] for step in range(3) for encoder in ("b", "a")),
+        *(["label_distance", encoder, step] for encoder in ("b", "a") for step in range(3)),
+    ]
 
 
 def test_the_study_itself_is_not_overwritten(tmp_path: Path) -> None:

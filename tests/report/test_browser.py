@@ -1,5 +1,6 @@
 """The page in a real Chromium: drawn, quiet, offline, and usable by pointer, keyboard and reader."""
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -9,9 +10,10 @@ from typing import Any
 import pytest
 
 from closerlook.report import write_comparison, write_report
+from closerlook.report.inlining import pack_data
 from closerlook.report.watched import write_watched
 from closerlook.study.registry import MEASURES
-from tests.report.studies import browser, golden, golden_beyond, made_up, write_study
+from tests.report.studies import browser, data_of, golden, golden_beyond, made_up, write_study
 from tests.report.test_page import HOSTILE, MANIFEST
 from tests.report.test_watched import line, write
 
@@ -126,6 +128,51 @@ def test_every_chart_is_drawn_without_a_complaint_narrow_and_wide(chromium: Any,
         assert here.page.evaluate("document.documentElement.scrollWidth") <= width
     assert here.problems == []
     here.page.close()
+
+
+def test_figures_are_drawn_from_the_compressed_data_of_the_page(chromium: Any, pages: Pages, tmp_path: Path) -> None:
+    text = pages["plain"].read_text(encoding="utf-8")
+    data = data_of(text)
+    for name in data:
+        if name.startswith("entries-"):
+            data[name][0]["panels"][0]["caption"] = [("A caption of the compressed data.", "")]
+    changed = tmp_path / "report.html"
+    changed.write_text(with_data(text, pack_data(data)), encoding="utf-8")
+    here = visit(chromium, changed)
+    draw_all(here.page)
+    captions = [one.inner_text() for one in here.page.query_selector_all("figcaption")]
+    assert len(captions) > 5
+    assert set(captions) == {"A caption of the compressed data."}
+    assert here.problems == []
+    here.page.close()
+
+
+def test_a_browser_that_cannot_unpack_the_data_says_so_and_shows_the_tables(chromium: Any, pages: Pages) -> None:
+    page = chromium.new_page()
+    page.add_init_script("delete window.DecompressionStream")
+    page.goto(pages["plain"].as_uri())
+    until(page, "document.querySelectorAll('[role=alert]').length === 1")
+    assert page.inner_text("[role=alert]").startswith(
+        "The figures and points of this page need a newer browser: Chrome"
+    )
+    assert page.query_selector("table .sort")
+    page.close()
+
+
+def test_a_page_with_damaged_data_says_so(chromium: Any, pages: Pages, tmp_path: Path) -> None:
+    text = pages["plain"].read_text(encoding="utf-8")
+    damaged = tmp_path / "report.html"
+    damaged.write_text(with_data(text, pack_data(data_of(text))[:5000]), encoding="utf-8")
+    here = visit(chromium, damaged)
+    until(here.page, "document.querySelectorAll('[role=alert]').length === 1")
+    assert "because the file is damaged" in here.page.inner_text("[role=alert]")
+    assert len(here.problems) == 1
+    here.page.close()
+
+
+def with_data(page: str, packed: str) -> str:
+    """A page with other compressed data."""
+    return re.sub(r'(id="page-data">)[^<]+', lambda found: found[1] + packed, page)
 
 
 @pytest.mark.parametrize("layers", [1, 3, 13])

@@ -12,7 +12,7 @@ from closerlook.report.explorers import FEWER_POINTS, fit_explorers
 from closerlook.scatter.packing import count_points, unpack
 from closerlook.study.explored import FILE, read_explorers, write_explorers
 from tests.explorer.stored import stored
-from tests.report.studies import made_up, write_study
+from tests.report.studies import data_of, made_up, write_study
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_the_page_has_the_explorers_of_the_study(study: Path) -> None:
 
 def test_a_study_without_points_has_no_explorer(tmp_path: Path) -> None:
     page = write_report(write_study(tmp_path, made_up()), figures=False).read_text(encoding="utf-8")
-    assert "explorers-data" not in page
+    assert data_of(page)["explorers"] == []
     assert "#points" not in page
 
 

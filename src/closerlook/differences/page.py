@@ -10,7 +10,7 @@ from closerlook.differences.difference import Difference, records
 from closerlook.escaping import show_all, show_name, show_text
 from closerlook.report.figures.figure import Figure, Layout
 from closerlook.report.figures.style import AFTER, BEFORE, charted, compact, shorten
-from closerlook.report.page import Group, figure_panel, make_entry, render
+from closerlook.report.page import Group, chart_data, figure_panel, make_entry, render
 from closerlook.report.tables import Column, Table, Value, text_columns
 from closerlook.representations.atomic import atomic_write
 
@@ -84,7 +84,7 @@ def make_page(difference: Difference) -> str:
         parts=parts,
         settings=settings,
         subjects={"task": [part.task for part in parts]},
-        specs=specs,
+        data=chart_data(specs, [part.figures for part in parts]),
     )
 
 

@@ -35,9 +35,8 @@ def make_page(explorer: Explorer) -> str:
         charts=False,
         title=show_name(explorer.title),
         explorer=explorer,
-        explorers=[scatter_data(explorer.scatter)],
         settings=_settings_table(explorer),
-        specs={},
+        data={"points": scatter_data(explorer.scatter)},
     )
 
 

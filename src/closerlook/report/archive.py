@@ -16,6 +16,7 @@ from closerlook.study.cells import PRETRAINED
 from closerlook.study.explored import read_explorers, write_explorers
 from closerlook.study.layers import last_layers
 from closerlook.study.parquet import write_parquet
+from closerlook.study.recomputing import PLACE
 from closerlook.study.registry import find
 from closerlook.study.results import MANIFEST, TABLE, load_results
 
@@ -26,11 +27,23 @@ Floats = NDArray[np.float64]
 
 NUMBERS = ("value", "ci_low", "ci_high")
 
-ROUNDED = ("label_distance", "random_label_distance")
-"""Measures with so many rows that their values are rounded to SIGNIFICANT_BITS."""
+SPACE = ["measure", *PLACE, "split"]
+"""The columns that say which space a distance between labels is from."""
 
-SIGNIFICANT_BITS = 12
-"""The relative error of a rounded value is at most 2^-12, about 0.0002."""
+DISTANCES = ("label_distance", "random_label_distance")
+"""The distances between the labels of a space."""
+
+DISTANCE_BITS = ((500, 10), (100, 16))
+"""To how many significant bits the distances of a task are rounded, by the least number that one of its spaces has.
+
+The relative error of a distance is at most 2^-bits. A similarity is computed from the distances that two spaces share:
+the more there are, the less their rounding matters. With fewer than 100, ties of rounded distances would move
+Spearman's rank correlation, so they are not rounded. Test may have fewer labels than train, so the task decides.
+"""
+
+POSITIONS = ("centroid_x", "centroid_y", "shift_x", "shift_y", "shift_length")
+POSITION_BITS = 16
+"""Positions in a plane are only drawn; they are rounded to this number of significant bits."""
 
 PAGE_BYTES = 1 << 26
 """Large pages of the Parquet file: a pattern of labels that is repeated for every space is compressed well."""
@@ -39,15 +52,17 @@ PAGE_BYTES = 1 << 26
 def archive(folder: str | Path, to: str | Path) -> Path:
     """Write the page of a study to another folder, with a table and a manifest to make it from; return its path.
 
-    Numbers are rounded to 32 bits, distances between labels to SIGNIFICANT_BITS. Rows that neither the page shows nor
-    `recompute_similarities` needs are excluded, and so are points that the page does not show.
+    Numbers are rounded to 32 bits, distances between labels by DISTANCE_BITS, positions to POSITION_BITS. Rows that
+    neither the page shows nor `recompute_similarities` needs are excluded, and so are points that the page does not
+    show.
     """
     import pyarrow as pa
 
     source, target = Path(folder).expanduser(), Path(to).expanduser()
     if target.resolve() == (source if source.is_dir() else source.parent).resolve():
         raise InputError(f"{target} is the study itself; expected another folder, since the archive has fewer rows")
-    table = pa.Table.from_pandas(shown_rows(load_results(source)), preserve_index=False)
+    rows = shown_rows(load_results(source)).astype(dict.fromkeys(NUMBERS, "float32"))
+    table = pa.Table.from_pandas(rows, preserve_index=False)
     target.mkdir(parents=True, exist_ok=True)
     write_parquet(
         table,
@@ -55,6 +70,7 @@ def archive(folder: str | Path, to: str | Path) -> Path:
         compression="zstd",
         compression_level=19,
         data_page_size=PAGE_BYTES,
+        row_group_size=max(1, table.num_rows),
         use_dictionary=[name for name in table.column_names if name not in NUMBERS],
         use_byte_stream_split=NUMBERS,
     )
@@ -66,7 +82,7 @@ def archive(folder: str | Path, to: str | Path) -> Path:
 
 
 def shown_rows(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a study's table that an archive keeps; the registry of measures says which."""
+    """The rows of a study's table that an archive keeps, rounded; the registry of measures says which."""
     measures = {name: find(name) for name in table["measure"].unique()}
     rules = {name: "all" if measure is None else measure.archive for name, measure in measures.items()}
     rule = table["measure"].map(rules)
@@ -78,12 +94,38 @@ def shown_rows(table: pd.DataFrame) -> pd.DataFrame:
         | ((rule == "ends of last layer") & end & (table["split"] == "train"))
     ]
     rounded = {name: kept[name].to_numpy(np.float32).astype(np.float64) for name in NUMBERS}
-    is_many = kept["measure"].isin(ROUNDED).to_numpy(bool)
-    rounded["value"] = np.where(is_many, significant(rounded["value"]), rounded["value"])
-    return kept.assign(**rounded).reset_index(drop=True)
+    for bits, is_rounded in _rounded_rows(kept):
+        rounded["value"][is_rounded] = significant(rounded["value"][is_rounded], bits)
+    return kept.assign(**rounded).iloc[_order(kept)].reset_index(drop=True)
 
 
-def significant(values: Floats, bits: int = SIGNIFICANT_BITS) -> Floats:
+def _order(table: pd.DataFrame) -> NDArray[np.intp]:
+    """The order of the rows in an archive: distances between labels last, similar ones next to each other.
+
+    Spaces of the same weights have the same distances; zstd finds repetitions that are not far apart.
+    """
+    import pandas as pd
+
+    is_distance = table["measure"].isin(DISTANCES).to_numpy(bool)
+    keys = [np.where(is_distance, pd.factorize(table[name])[0], 0) for name in ("layer", "split", "encoder", "task")]
+    return np.lexsort([*keys, is_distance])
+
+
+def _rounded_rows(table: pd.DataFrame) -> list[tuple[int, NDArray[np.bool_]]]:
+    """Numbers of significant bits, each with the rows whose values are rounded to it."""
+    is_distance = table["measure"].isin(DISTANCES).to_numpy(bool)
+    n = np.zeros(len(table), dtype=np.int64)
+    sizes = table[is_distance].groupby(SPACE, dropna=False).size()
+    n[is_distance] = table["task"][is_distance].map(sizes.groupby(level="task").min())
+    masks = [(POSITION_BITS, table["measure"].isin(POSITIONS).to_numpy(bool))]
+    most = np.inf
+    for least, bits in DISTANCE_BITS:
+        masks.append((bits, (n >= least) & (n < most)))
+        most = least
+    return masks
+
+
+def significant(values: Floats, bits: int) -> Floats:
     """The values rounded to a number of significant bits.
 
     >>> significant(np.array([1.0, 3.14159, 1000.7]), 6).tolist()

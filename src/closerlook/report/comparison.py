@@ -12,7 +12,7 @@ from closerlook.report.finding_tables import as_integer, null_note, subsample_si
 from closerlook.report.measures import title_of
 from closerlook.report.nulls import COMPARED_WITH
 from closerlook.report.outline import OUTLINE
-from closerlook.report.page import group_figures, render
+from closerlook.report.page import chart_data, group_figures, render
 from closerlook.report.shape import shape_measures
 from closerlook.report.tables import Column, Table, Value, text_columns
 from closerlook.study.findings import judge_results
@@ -50,7 +50,7 @@ def compare_page(studies: Sequence[Results], folders: Sequence[str], figures: Se
             "encoder": list(dict.fromkeys(name for study in studies for name in study.encoders)),
             "task": list(dict.fromkeys(name for study in studies for name in study.tasks)),
         },
-        specs=specs,
+        data=chart_data(specs, groups.values()),
         facts=study_facts,
     )
 

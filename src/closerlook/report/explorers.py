@@ -21,7 +21,7 @@ FEWER_POINTS = (1500, 1000, 700, 500)
 
 
 class ExplorerEntry(TypedDict):
-    """An explorer as the page's script reads it; data: the id of the element that holds its points."""
+    """An explorer as the page's script reads it; data: the id of the element with its points."""
 
     encoder: str
     task: str

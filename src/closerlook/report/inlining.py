@@ -1,30 +1,27 @@
-"""Data and scripts inside a page: packed, and escaped so that no text can end the element that contains it."""
+"""Data and scripts inside a page: compressed, or escaped so that no text can end the element that contains it."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import math
+from collections.abc import Mapping
 from functools import cache
 
-from markupsafe import Markup
-
 from closerlook.report.figures.figure import Specification
+from closerlook.scatter.packing import compress, write_json
 
-ESCAPES = {character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
+CHART_LIBRARY = "chart-library"
+"""The name under which the data of a page have the chart library."""
 
 
-def script_json(value: object) -> Markup:
-    """JSON for a script element: characters of markup are written as \\uXXXX, which means the same in JSON.
+def pack_data(data: Mapping[str, object]) -> str:
+    """The data of a page as base64 of compressed text, which packed.js unpacks; base64 has no characters of markup.
 
-    >>> str(script_json("</script>"))
-    '"\\\\u003c/script\\\\u003e"'
+    The text has one line for each entry: its name, which has no space, a space, and its JSON. So the page can parse
+    each entry when it needs it.
     """
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for character, escape in ESCAPES.items():
-        text = text.replace(character, escape)
-    return Markup(text)  # noqa: S704 - no character of markup is left
+    return compress("\n".join(f"{name} {write_json(value)}" for name, value in data.items()))
 
 
 def pack(spec: Specification) -> Specification:
@@ -52,7 +49,7 @@ def runtime() -> str:
     import vl_convert
 
     bundle = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed; window.vega = vega;"))
-    return safe_script(f"(function(){{{bundle}}})();")
+    return f"(function(){{{bundle}}})();"
 
 
 def safe_script(code: str) -> str:

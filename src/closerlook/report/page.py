@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import resources
 from itertools import groupby
@@ -20,7 +20,7 @@ from closerlook.report.figures import Figure
 from closerlook.report.figures.figure import Specification
 from closerlook.report.finding_tables import shows_undecided
 from closerlook.report.glossary import find_terms, glossary, link_terms
-from closerlook.report.inlining import pack, runtime, safe_script, script_hash, script_json
+from closerlook.report.inlining import CHART_LIBRARY, pack, pack_data, runtime, safe_script, script_hash
 from closerlook.report.layer_values import CHANCE_NOTE, best_sentences
 from closerlook.report.opening import NOTE as CHANGES_NOTE
 from closerlook.report.opening import what_changed
@@ -35,8 +35,8 @@ from closerlook.version import __version__
 MOST_SQUARES = 30  # pairs of a finding; with more, the cards show only numbers
 ASSETS = ("page.css", "page.js")
 """The styles and scripts of every page."""
-PARTS = {"page.js": ("filter.js", "page.js", "tables.js")}
-"""Scripts that consist of several files: the choice of encoder and task, charts, tables."""
+PARTS = {"page.js": ("packed.js", "filter.js", "page.js", "tables.js")}
+"""Scripts that consist of several files: the data, the choice of encoder and task, charts, tables."""
 
 VERDICTS = {"holds": "✓", "fails": "✕", "mixed": "◐", "within noise": "≈", "cannot tell": "?"}
 
@@ -44,7 +44,7 @@ VERDICTS = {"holds": "✓", "fails": "✕", "mixed": "◐", "within noise": "≈
 class Panel(TypedDict):
     """A figure as the page's script reads it.
 
-    spec: the id of the element that holds its chart. caption: its parts, each with the anchor of a term, or empty.
+    spec: the name of its chart in the page's data. caption: its parts, each with the anchor of a term, or empty.
     """
 
     spec: str
@@ -113,10 +113,11 @@ def make_page(
     groups, specs = group_figures([figures])
     spaces, excluded = blocked_spaces(results)
     parts = [part for part in page_parts(results, findings, groups) if explorers or part.section.layout != "explorer"]
+    fitting = fit_explorers(explorers)
     return render(
         "study.html.j2",
         assets=(*ASSETS, *EXPLORER_ASSETS) if explorers else ASSETS,
-        explorers=fit_explorers(explorers),
+        explorers=fitting,
         title=results.name,
         results=results,
         findings=findings,
@@ -131,7 +132,7 @@ def make_page(
         parts=parts,
         contents=contents_of(parts),
         subjects={"encoder": results.encoders, "task": results.tasks},
-        specs=specs,
+        data={**chart_data(specs, groups.values()), "blocked-spaces": spaces, "explorers": fitting.entries},
         facts=study_facts,
         spaces=spaces,
         excluded=excluded,
@@ -175,7 +176,7 @@ def contents_of(parts: Sequence[Part]) -> list[tuple[str, list[Part]]]:
 
 
 def group_figures(studies: Sequence[Sequence[Figure]]) -> tuple[dict[str, Group], dict[str, Specification]]:
-    """The figures of one or more studies by kind, and every chart by the id of its element on the page."""
+    """The figures of one or more studies by kind, and every chart by its name in the page's data."""
     groups: dict[str, Group] = {}
     specs: dict[str, Specification] = {}
     for kind in figure_entries():
@@ -207,7 +208,7 @@ def group_figures(studies: Sequence[Sequence[Figure]]) -> tuple[dict[str, Group]
 
 
 def figure_panel(figure: Figure, spec: str) -> tuple[Panel, Specification]:
-    """A figure as the page's script reads it, and its chart. spec: the id of the element that holds the chart."""
+    """A figure as the page's script reads it, and its chart. spec: the name of the chart in the page's data."""
     panel = Panel(
         spec=spec,
         title=figure.title,
@@ -219,6 +220,11 @@ def figure_panel(figure: Figure, spec: str) -> tuple[Panel, Specification]:
     return panel, pack(figure.specification())
 
 
+def chart_data(specs: Mapping[str, Specification], groups: Iterable[Group]) -> dict[str, object]:
+    """What the page's script reads to draw: every chart by its name, and the entries of every group."""
+    return {**specs, **{f"entries-{group.kind}": group.entries for group in groups}}
+
+
 # ---- HTML ----
 
 
@@ -226,14 +232,16 @@ def render(
     template: str,
     *,
     assets: Sequence[str] = ASSETS,
+    data: Mapping[str, object],
     charts: bool = True,
     subjects: dict[str, Sequence[str]] | None = None,
     **values: object,
 ) -> str:
     """A template with its values, styles and scripts, and a policy that allows these scripts and nothing else.
 
-    assets: the names of its styles and scripts. charts: whether it needs the chart library. subjects: the encoders and
-    the tasks that the reader can choose; figures, tables and elements with data-encoder or data-task follow the choice.
+    assets: the names of its styles and scripts. data: what its scripts read, by name. charts: whether it needs the
+    chart library, which packed.js runs. subjects: the encoders and the tasks that the reader can choose; figures,
+    tables and elements with data-encoder or data-task follow the choice.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup, escape
@@ -245,20 +253,19 @@ def render(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"cell": show_plain, "small_print": small_print, "script_json": script_json}
+    environment.filters |= {"cell": show_plain, "small_print": small_print}
     environment.filters["linked"] = link_terms if "terms" in values else escape
     environment.tests["exception"] = lambda value: isinstance(value, Remark) and value.is_exception
     styles = "".join(_asset(name) for name in assets if name.endswith(".css"))
-    scripts = [
-        *([runtime()] if charts else []),
-        *(safe_script(_asset(name)) for name in assets if name.endswith(".js")),
-    ]
+    scripts = [safe_script(_asset(name)) for name in assets if name.endswith(".js")]
+    library = {CHART_LIBRARY: runtime()} if charts else {}
+    allowed = " ".join(map(script_hash, [*library.values(), *scripts]))
     policy = (
-        f"default-src 'none'; script-src {' '.join(map(script_hash, scripts))}; style-src 'unsafe-inline'; "
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     fixed: dict[str, object] = {
-        "style": Markup(styles),  # noqa: S704 - our own files and the chart library
+        "style": Markup(styles),  # noqa: S704 - our own files
         "scripts": [Markup(script) for script in scripts],  # noqa: S704 - the same
     }
     chosen = {name: list(names) for name, names in (subjects or {}).items() if len(names) > 1}
@@ -266,6 +273,7 @@ def render(
     return page.render(
         subjects=chosen,
         policy=policy,
+        packed=pack_data({**library, **data}),
         version=__version__,
         marks=VERDICTS,
         spans=row_spans,

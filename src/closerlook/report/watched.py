@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from closerlook.escaping import show_name
 from closerlook.report.figures.figure import Figure, Layout
 from closerlook.report.figures.style import OKABE_ITO, charted, compact, shorten, step_axis, step_scale_text
-from closerlook.report.page import Group, figure_panel, make_entry, render
+from closerlook.report.page import Group, chart_data, figure_panel, make_entry, render
 from closerlook.report.tables import Column, Table, Value, text_columns
 from closerlook.report.watched_file import Training, read_trainings
 from closerlook.report.writing import write_figures
@@ -104,7 +104,7 @@ def make_page(name: str, training: Training, trainings: int, figures: list[Figur
         parts=parts,
         settings=settings_table(training),
         subjects={"task": [part.task for part in parts]},
-        specs=specs,
+        data=chart_data(specs, [part.figures for part in parts]),
     )
 
 

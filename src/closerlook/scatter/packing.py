@@ -16,8 +16,17 @@ from closerlook.scatter.data import Json, encode
 
 
 def pack(data: Json) -> str:
-    """The data as base64 of compressed JSON; explorer.js unpacks it."""
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    """The data as base64 of compressed JSON; packed.js unpacks it."""
+    return compress(write_json(data))
+
+
+def write_json(value: object) -> str:
+    """The value as JSON in one line, without spaces between its parts."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def compress(text: str) -> str:
+    """Base64 of the compressed text, the same at any time."""
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 

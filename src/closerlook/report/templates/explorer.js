@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  const { make, named, read, counted, downloadCsv, Plot, FLAGS, numbers } = window.closerlook;
+  const { make, named, read, whenUnpacked, counted, downloadCsv, Plot, FLAGS, numbers } = window.closerlook;
   const MOST_LISTED = 300, EXCERPT = 130, ZOOM_STEP = 1.4, PAN_STEP = 60;
   const KEYS = "Arrow keys move from point to point, Enter pins a point, plus and minus zoom, Shift with an arrow key moves the view, 0 shows all, Escape clears.";
 
@@ -319,6 +319,6 @@
     }
   }
 
-  document.querySelectorAll(".explorer").forEach((section) => { section.explorer = new Explorer(section, read(section.dataset.source)); });
+  whenUnpacked(() => document.querySelectorAll(".explorer").forEach((section) => { section.explorer = new Explorer(section, read(section.dataset.source)); }));
   Object.assign(window.closerlook, { Explorer }); // for study_explorer.js
 })();

@@ -51,6 +51,9 @@
     (target.tagName === "TABLE" ? target.closest(".sheet") || target : target).scrollIntoView();
   }
 
+  /** Go to the place in the address if it comes with a choice, since what the choice hides moves the place. */
+  function goToLinkedPlace() { if (address().query !== null) goToPlace(); }
+
   // ---- what follows ----
 
   /** Hide elements that are about another encoder or task, and say so where nothing is left. */
@@ -81,7 +84,7 @@
     if (status) status.textContent = isFiltered() ? `Figures and tables show ${describe()} only.` : "Figures and tables show everything.";
   }
 
-  window.closerlook = { filter: { chosen, isFiltered, fits, describe, follow: (act) => followers.push(act), goToPlace } };
+  window.closerlook.filter = { chosen, isFiltered, fits, describe, follow: (act) => followers.push(act), goToLinkedPlace };
   if (form) form.hidden = false;
   readAddress();
   form?.addEventListener("submit", (event) => event.preventDefault());
@@ -94,7 +97,7 @@
     if (JSON.stringify(chosen()) !== before) apply();
     goToPlace();
   });
-  addEventListener("DOMContentLoaded", () => { if (isFiltered()) apply(); if (address().query !== null) goToPlace(); });
+  addEventListener("DOMContentLoaded", () => { if (isFiltered()) apply(); goToLinkedPlace(); });
 
   // ---- paper: everything is open ----
 

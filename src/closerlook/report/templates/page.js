@@ -1,9 +1,8 @@
 "use strict";
 (() => {
   const root = document.documentElement;
-  const { filter } = window.closerlook;
+  const { filter, read, whenUnpacked } = window.closerlook;
   const css = (name) => getComputedStyle(root).getPropertyValue(name).trim();
-  const read = (id) => JSON.parse(document.getElementById(id).textContent);
 
   /** An element with attributes and children; texts are always set as text. */
   function make(tag, attributes = {}, ...children) {
@@ -35,8 +34,8 @@
     return (values[0] || []).map((_, row) => Object.fromEntries(names.map((name, at) => [name, values[at][row]])));
   }
 
-  function openSpec(id) {
-    const spec = read(id);
+  function openSpec(name) {
+    const spec = read(name);
     for (const name of Object.keys(spec.datasets || {})) spec.datasets[name] = unpack(spec.datasets[name]);
     return spec;
   }
@@ -289,13 +288,15 @@
     return download(URL.createObjectURL(new Blob([lines.join("\r\n")], { type: "text/csv" })), `${name}.csv`);
   }
 
-  Object.assign(window.closerlook, { make, named, css, read, counted, downloadCsv }); // for tables.js and explorer.js
+  Object.assign(window.closerlook, { make, named, css, counted, downloadCsv }); // for tables.js and explorer.js
 
   // ---- choice of encoder and task ----
 
   const stages = [];
-  for (const group of document.querySelectorAll(".figures")) {
-    const entries = JSON.parse(group.querySelector(".entries").textContent);
+
+  /** Show the figures of a group, one at a time (two in a comparison). */
+  function startFigures(group) {
+    const entries = read(`entries-${group.dataset.kind}`);
     const ofGroup = [...group.querySelectorAll("figure")].map((figure) => new Stage(figure));
     stages.push(...ofGroup);
     const picked = (what) => {
@@ -332,8 +333,7 @@
 
   // ---- blocked merges ----
 
-  const drill = document.getElementById("drill");
-  if (drill) {
+  function startBlockedMerges(drill) {
     const spaces = read("blocked-spaces");
     const titled = (space) => [space.encoder, space.task, `layer ${space.layer}`, space.state + (space.seed === null ? "" : `, seed ${space.seed}`)].join(" · ");
     const options = spaces.map((space, at) => make("option", { value: at }, `${titled(space)} (${counted(space.merges.length, "blocked merge")})`));
@@ -401,6 +401,12 @@
     const words = text.split(" ").flatMap((part, at) => [at ? " " : "", parts.size < 12 && parts.has(part) ? make("mark", {}, part) : part]);
     return make("bdi", {}, ...words);
   }
+
+  whenUnpacked(() => {
+    document.querySelectorAll(".figures").forEach(startFigures);
+    document.querySelectorAll("#drill").forEach(startBlockedMerges);
+    filter.goToLinkedPlace(); // again: buttons under figures have moved it
+  });
 
   // ---- the current section in the contents list ----
 

@@ -1,16 +1,10 @@
 "use strict";
-(() => {
-  const { make, read, counted, filter, Explorer } = window.closerlook;
+window.closerlook.whenUnpacked(() => {
+  const { make, read, inflate, counted, filter, Explorer } = window.closerlook;
   const host = document.getElementById("explorers"), box = host.querySelector(".explorer-box"), drill = document.getElementById("drill");
-  const entries = read("explorers-data"), made = new Map();
+  const entries = read("explorers"), made = new Map();
   const links = make("p", { class: "merge-links", role: "status" });
   let current = null;
-
-  /** The JSON in an element: base64 of compressed text. */
-  async function unpack(id) {
-    const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), (one) => one.charCodeAt(0));
-    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
-  }
 
   /** Scroll to an element, and once more when the charts on the way have been drawn, since they move it. */
   function reveal(element, block) {
@@ -54,7 +48,7 @@
 
   async function create(entry) {
     const section = make("section", { class: "explorer", "data-source": entry.data, "aria-label": `Points of ${entry.encoder}, ${entry.task}` });
-    section.explorer = new Explorer(section, await unpack(entry.data));
+    section.explorer = new Explorer(section, await inflate(entry.data).json());
     section.addEventListener("pin", (event) => point(entry, section.explorer, event.detail));
     return section.explorer;
   }
@@ -126,4 +120,4 @@
 
   drill.addEventListener("merges", link);
   link();
-})();
+});
