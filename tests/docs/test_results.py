@@ -7,6 +7,7 @@ import pytest
 
 from closerlook.report import write_report
 from closerlook.study.results import load_results
+from tests.report.studies import data_of, without_data
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 
@@ -24,7 +25,9 @@ def test_the_page_and_every_figure_come_out_again(tmp_path: Path) -> None:
     for name in ("results.parquet", "manifest.json"):
         shutil.copy(RESULTS / name, tmp_path)
     page = write_report(tmp_path)
-    assert page.read_bytes() == (RESULTS / "report.html").read_bytes()
+    first, second = (file.read_text(encoding="utf-8") for file in (page, RESULTS / "report.html"))
+    assert data_of(first) == data_of(second)  # not the compressed bytes, which differ between versions of zlib
+    assert without_data(first) == without_data(second)
     drawn = tmp_path / "figures"
     for kept in (RESULTS.parent / "figures").glob("*.svg"):
         assert (drawn / kept.name).read_bytes() == kept.read_bytes(), f"{kept.name} is not what the table gives"

@@ -273,6 +273,11 @@ def data_of(page: str) -> dict[str, Any]:
     return unpack_data(packed)
 
 
+def without_data(page: str) -> str:
+    """The HTML of a page without its data."""
+    return re.sub(r'(id="page-data">)[^<]+', r"\1", page)
+
+
 def browser() -> str | None:
     """The path of a Chromium on this machine."""
     return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
