@@ -95,6 +95,18 @@ def test_the_progress_of_pairs_ends_at_their_number() -> None:
     assert seen[-1] == (len(pairs), len(pairs))
 
 
+def test_bounds_are_the_same_in_one_call_as_in_the_blocks_that_progress_needs() -> None:
+    Z, groups, pairs = pairs_of_points()
+    seen: list[int] = []
+    settings = {"tau": 1e-6, "slack": 1e-14, "gap": 1e-6}
+    whole = kernels.solve_pairs(Z, groups, pairs, **settings)
+    blocks = kernels.solve_pairs(Z, groups, pairs, **settings, progress=lambda done, _: seen.append(done))
+    assert len(seen) > 2
+    assert (whole.lower > 1e-6).any()
+    for name in ("verdict", "lower", "upper", "steps"):
+        assert getattr(whole, name).tolist() == getattr(blocks, name).tolist()
+
+
 def test_no_pairs_have_no_verdicts() -> None:
     Z, groups, _ = pairs_of_points()
     assert len(kernels.solve_pairs(Z, groups, np.zeros((0, 2), int), tau=1e-6, slack=1e-14).verdict) == 0

@@ -103,7 +103,7 @@ def solve_pairs(
             np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape, np.int8),
         )  # fmt: skip
     pairs = np.ascontiguousarray(pairs, dtype=np.int64)
-    at, block = 0, 16 * threads
+    at, block = 0, 16 * threads if progress else m  # each call computes the means of all groups again
     while at < m:
         start, rows = time.monotonic(), slice(at, at + block)
         parts = [None if array is None else array[rows] for array in vars(answers).values()]
@@ -113,7 +113,7 @@ def solve_pairs(
             tau, slack, gap, max_steps(d), threads, *parts,
         )  # fmt: skip
         at += block
-        if time.monotonic() - start < 0.2:  # keep calls short, so that Ctrl-C and progress get through
+        if time.monotonic() - start < 0.2:  # keep calls short, so that progress is reported often
             block *= 2
         if progress:
             progress(min(at, m), m)

@@ -92,8 +92,8 @@ static double level_of(const Solver *s, signed char side)
     return dot(s->X + s->place[heaviest] * s->d, s->w, s->d);
 }
 
-/* Add the points of a side with the worst projections, none far better than the worst; returns their number. */
-static int take_in(Solver *s, const int64_t *list, Prices *p, signed char side, double level, double worst)
+/* Add the points of a side with the worst projections, the others at least `share` as bad as the worst; returns their number. */
+static int take_in(Solver *s, const int64_t *list, Prices *p, signed char side, double level, double worst, double share)
 {
     int64_t coming[COMING];
     int n = 0;
@@ -101,7 +101,7 @@ static int take_in(Solver *s, const int64_t *list, Prices *p, signed char side, 
         int64_t next = -1;
         for (int64_t i = 0; i < p->n; i++)
             if (next < 0 || p->value[i] < p->value[next]) next = i;
-        if (next < 0 || !(level - p->value[next] > (n ? 0.5 : 0.1) * worst)) break;
+        if (next < 0 || !(level - p->value[next] > (n ? share : 0.1) * worst)) break;
         coming[n] = list[next];
         p->value[next] = INFINITY;
     }
@@ -156,8 +156,9 @@ static int take_violators(Solver *s, const Wanted *wanted, const Effort *e, doub
     int good = gap > 0 ? lower >= length * (1 - aim) - s->slack : lower > fmax(0.3 * length, tau + s->slack);
     if (good || e->stalled >= e->patience) return 0;
     double worst = fmax(fmax(level_a - a.least, level_b - b.least), 0);
-    int came = take_in(s, s->list_a, &a, 1, level_a, worst);
-    return came + take_in(s, s->list_b, &b, -1, level_b, worst);
+    double share = gap > 0 ? 0.2 : 0.5; /* measured: a distance needs more of the points on the list than a verdict does */
+    int came = take_in(s, s->list_a, &a, 1, level_a, worst, share);
+    return came + take_in(s, s->list_b, &b, -1, level_b, worst, share);
 }
 
 /* Whether the bounds prove the hulls separable and, if a distance is wanted, are as close as promised. */
