@@ -18,18 +18,10 @@ from tests.report.studies import browser
 from tests.report.test_browser import Visit, until, visit
 
 pytestmark = pytest.mark.skipif(browser() is None, reason="no Chromium on this machine")
-playwright = pytest.importorskip("playwright.sync_api")
+pytest.importorskip("playwright.sync_api")
 
 PLOT = "document.querySelector('.explorer').explorer.plot"
 TEXTS = "word{} is an example"
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=browser(), args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")

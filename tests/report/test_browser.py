@@ -1,7 +1,7 @@
 """The page in a real Chromium: drawn, quiet, offline, and usable by pointer, keyboard and reader."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +18,7 @@ from tests.report.test_page import HOSTILE, MANIFEST
 from tests.report.test_watched import line, write
 
 pytestmark = pytest.mark.skipif(browser() is None, reason="no Chromium on this machine")
-playwright = pytest.importorskip("playwright.sync_api")
+pytest.importorskip("playwright.sync_api")
 
 DRAWN = "[...document.querySelectorAll('.chart')].every(one => one.dataset.state === 'drawn')"
 IS_DRAWN = "one => one.querySelector('.chart').dataset.state === 'drawn'"
@@ -35,14 +35,6 @@ class Visit:
 
     page: Any
     problems: list[str] = field(default_factory=list)
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=browser(), args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 STUDIES: dict[str, Callable[[], Any]] = {

@@ -1,6 +1,5 @@
 """The page in Chromium: the choice of encoder and task, and tables that are sorted, searched, collapsed and linked."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from tests.report.studies import browser, made_up, write_study
 from tests.report.test_browser import until, visit
 
 pytestmark = pytest.mark.skipif(browser() is None, reason="no Chromium on this machine")
-playwright = pytest.importorskip("playwright.sync_api")
+pytest.importorskip("playwright.sync_api")
 
 TASKS = {
     "animals": ["cat", "dog", "eel"],
@@ -32,14 +31,6 @@ IS_WHOLE = """id => {
         for (let one = at; one < at + cell.rowSpan; one += 1) taken[one] += cell.colSpan; }));
     return new Set(taken).size === 1;
 }"""
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=browser(), args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")

@@ -13,18 +13,10 @@ from tests.report.studies import browser, made_up, write_study
 from tests.report.test_browser import Visit, until, visit
 
 pytestmark = pytest.mark.skipif(browser() is None, reason="no Chromium on this machine")
-playwright = pytest.importorskip("playwright.sync_api")
+pytest.importorskip("playwright.sync_api")
 
 EXPLORER = "document.querySelector('#explorers .explorer')?.explorer"
 PLOT = f"{EXPLORER}.plot"
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=browser(), args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")
