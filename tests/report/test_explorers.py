@@ -70,6 +70,15 @@ def test_an_archive_keeps_the_points_and_can_be_reported_again(study: Path, tmp_
     assert "points-1" in first
 
 
+def test_an_archive_leaves_out_points_beyond_its_room_and_names_them(
+    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("closerlook.report.archive.ARCHIVE_BYTES", 0)
+    kept = archive(study, tmp_path / "kept").parent
+    assert [one.task for one in read_explorers(kept)] == ["animals"]
+    assert "has no room for the points of bert-tiny on colours" in caplog.text
+
+
 def test_an_archive_of_a_study_without_points_has_none(study: Path, tmp_path: Path) -> None:
     kept = archive(study, tmp_path / "kept").parent
     write_explorers(study, [])

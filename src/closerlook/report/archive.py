@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closerlook.errors import InputError
-from closerlook.report.explorers import fit_explorers
+from closerlook.report.explorers import MOST_BYTES, fit_explorers
 from closerlook.report.writing import write_report
 from closerlook.study.cells import PRETRAINED
 from closerlook.study.explored import read_explorers, write_explorers
@@ -45,6 +46,14 @@ POSITIONS = ("centroid_x", "centroid_y", "shift_x", "shift_y", "shift_length")
 POSITION_BITS = 16
 """Positions in a plane are only drawn; they are rounded to this number of significant bits."""
 
+log = logging.getLogger(__name__)
+
+ARCHIVE_BYTES, REST_BYTES = 8_000_000, 2_300_000
+"""An archive has at most ARCHIVE_BYTES if its table has at most 5.7 MB. REST_BYTES: for its page without points.
+
+The points of the explorer are in the archive twice, on the page and in a file; they take what the table leaves.
+"""
+
 PAGE_BYTES = 1 << 26
 """Large pages of the Parquet file: a pattern of labels that is repeated for every space is compressed well."""
 
@@ -77,7 +86,12 @@ def archive(folder: str | Path, to: str | Path) -> Path:
     manifest = (source if source.is_dir() else source.parent) / MANIFEST
     if manifest.exists():
         shutil.copyfile(manifest, target / MANIFEST)
-    write_explorers(target, fit_explorers(read_explorers(manifest.parent)).shown)
+    room = (ARCHIVE_BYTES - REST_BYTES - (target / TABLE).stat().st_size) // 2
+    fitted = fit_explorers(read_explorers(manifest.parent), min(MOST_BYTES, max(0, room)))
+    if fitted.left_out:
+        names = ", ".join(f"{one.encoder} on {one.task}" for one in fitted.left_out)
+        log.warning("the archive of %s has no room for the points of %s", source, names)
+    write_explorers(target, fitted.shown)
     return write_report(target, figures=False)
 
 
