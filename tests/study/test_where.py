@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from closerlook.errors import InputError
+from closerlook.study.explored import read_explorers
 from closerlook.study.plan import make_plan, read_plan
 from closerlook.study.resolving import resolve_plan
 from closerlook.study.results import load_results
@@ -94,3 +95,13 @@ def test_a_study_measures_more_layers_and_seeds_where_the_plan_says_so(tasks: Pa
     kept = rows[(rows.task == "words") & (rows.layer == 2) & (rows.measure == "n_clusters")]
     same = before[(before.task == "words") & (before.layer == 2) & (before.measure == "n_clusters")]
     assert kept.value.tolist() == same.value.tolist()
+
+
+def test_the_explorer_shows_the_layers_that_were_measured_along_the_way(tasks: Path, tmp_path: Path) -> None:
+    words = str(tasks / "words")
+    where = [{"tasks": words, "snapshot_layers": 1}]
+    plan = small_plan(tasks, where=where, measures=["clusters", "explorer"], explorer={"layers": [1, 2]})
+    done = run_study(plan, tmp_path / "out", engine="here")
+    assert done.state.failed == {}
+    [explorer] = read_explorers(done.out)
+    assert explorer.layers == [1]

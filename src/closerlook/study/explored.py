@@ -5,27 +5,24 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from closerlook.errors import DamagedFileError, InputError
 from closerlook.representations.checked_json import read_checked, write_checked
 from closerlook.study.cells import (
     Cell,
     Placement,
-    Position,
     ResolvedPlan,
     describe_position,
     encoder_name,
-    layers_of,
+    run_layers,
     task_name,
 )
-from closerlook.study.entries import Layers
 from closerlook.study.files import require_result
 from closerlook.study.kinds import explorer
 
 if TYPE_CHECKING:
-    from closerlook.study.states import Graph
-    from closerlook.tuning.tuned import Snapshot
+    from closerlook.study.states import EncoderState, Graph
 
 FILE = "explorer.json"
 
@@ -33,43 +30,7 @@ FILE = "explorer.json"
 # ---- cells ----
 
 
-class State(Protocol):
-    """An encoder before, during or after a training; see `graph`."""
-
-    @property
-    def study(self) -> ResolvedPlan:
-        """The study that it belongs to."""
-
-    @property
-    def graph(self) -> Graph:
-        """The graph that its cells are added to."""
-
-    @property
-    def encoder(self) -> str:
-        """The name of the encoder in the plan."""
-
-    @property
-    def producer(self) -> str:
-        """The key of the cell that writes its spaces to the store."""
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """Its step and epoch."""
-
-    def chosen(self, layers: Layers) -> set[int]:
-        """The numbers of the layers that a plan entry names."""
-
-    def position(self, task: str, split: str, layer: int) -> Position:
-        """Where measures of one of its spaces go in the table."""
-
-    def resources(self, task: str, split: str = "train") -> dict[str, Any]:
-        """The run options of a cell."""
-
-    def space(self, task: str, split: str, layer: int) -> str:
-        """The key of one of its spaces in the store."""
-
-
-def add_explorer(states: Sequence[State], task: str, clustered: Mapping[int, Sequence[str]]) -> None:
+def add_explorer(states: Sequence[EncoderState], task: str, clustered: Mapping[int, Sequence[str]]) -> None:
     """Add the cell that prepares the points of one encoder and task for the explorer, if the plan requests it.
 
     states: of the training, in order. clustered: for each layer, the keys of the cells that cluster its train spaces.
@@ -79,12 +40,11 @@ def add_explorer(states: Sequence[State], task: str, clustered: Mapping[int, Seq
     study, plan = start.study, start.study.plan
     if "explorer" not in plan.measures:
         return
-    facts = study.source_and_info(start.encoder)
     requested = start.chosen(plan.explorer.layers)
-    layers = sorted(requested & set(layers_of(plan, *facts, ends=False)))
+    layers = sorted(requested & set(run_layers(study, start.encoder, task, ends=False)))
     shown = list(states)
     if not layers or len(states) == 1:
-        layers = sorted(requested & set(layers_of(plan, *facts, ends=True)))
+        layers = sorted(requested & set(run_layers(study, start.encoder, task, ends=True)))
         shown = [states[0], *states[1:][-1:]]
     if not layers:
         return
