@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from closerlook.representations.points import Points
 
 EXAMPLE = "Example: closerlook compare original.npz tuned.npz; closerlook compare train.json test.npz"
-FEWEST_LABELS = 3
 MOST_PERMUTATIONS = 999  # of the test with label sizes removed, which is slower
 INPUT = "a file or folder that `closerlook probe` accepts, or its --json output, saved as a .json file."
 
@@ -130,6 +129,8 @@ def _read(path: Path, names: InputNames, *, second: bool) -> Side:
 
 def _check_common(a: Side, b: Side) -> None:
     """Raise InputError if the spaces have too few labels in common."""
+    from closerlook.geometry.similarity import FEWEST_LABELS
+
     common = set(a.labels) & set(b.labels)
     if len(common) < FEWEST_LABELS:
         listed = f" ({', '.join(sorted(common))})" if common else ""

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from closerlook.representations.points import Points
 
 EXAMPLE = "Example: closerlook describe tuned.npz --against original.npz"
-FEWEST_LABELS = 3
 REGISTERED = {"largest_cluster_share": "mean_largest_cluster_share", "neighbours": "shared_neighbours"}
 """Names in the registry of measures, where they differ from the field names of `Panel` and `PointSimilarity`."""
 
@@ -150,6 +149,7 @@ def _compare_labels(
     """The spatial similarity; None, with a note, if too few labels can be compared."""
     from closerlook.cli.console import note
     from closerlook.geometry import spatial_similarity
+    from closerlook.geometry.similarity import FEWEST_LABELS
 
     common = set(a.points.labels) & set(b.points.labels)
     if len(common) < FEWEST_LABELS:

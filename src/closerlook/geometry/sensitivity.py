@@ -19,16 +19,13 @@ from closerlook.geometry.distances import (
     label_distances,
 )
 from closerlook.geometry.hulls import TAU
-from closerlook.geometry.similarity import Table, read_table, spatial_similarity
+from closerlook.geometry.similarity import FEWEST_LABELS, Table, read_table, spatial_similarity
 
 MIN_POINTS = (1, 2, 6, 11)
 """The values of `min_points` that are tried: none excluded, single points, the value of the paper's code, more."""
 
 TAUS = (1e-8, 1e-6, 1e-4, 1e-2)
 """The tolerances that are tried, in RMS radii."""
-
-FEWEST_LABELS = 3
-"""Minimum number of common labels for a correlation of label distances: two labels have a single distance."""
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,9 @@ Label = str | int
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+FEWEST_LABELS = 3
+"""Minimum number of common labels for a correlation of label distances: two labels have a single distance."""
+
 CHUNK = 1 << 16
 """How many numbers a temporary array has: as float64 they take half a megabyte, which fits into the cache of a core."""
 
@@ -282,11 +285,11 @@ def common_labels(left: CheckedTable, right: CheckedTable) -> tuple[tuple[Label,
     common = [label for label in left.labels if label in right.labels]
     undefined = tuple(label for label in common if label in left.undefined | right.undefined)
     labels = tuple(label for label in common if label not in undefined)
-    if len(labels) < 3:
+    if len(labels) < FEWEST_LABELS:
         without = f", {len(undefined)} more without distances" if undefined else ""
         raise InputError(
             f"a ({len(left.labels)} labels) and b ({len(right.labels)}) have {len(labels)} labels in common{without}; "
-            "expected at least 3: compare spaces with the same label set"
+            f"expected at least {FEWEST_LABELS}: compare spaces with the same label set"
         )
     return labels, undefined
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from closerlook.geometry.p_values import SIGNIFICANCE
 from closerlook.report.before_after import (
     AFTER_ARROW,
     STATES,
@@ -22,7 +23,7 @@ from closerlook.report.before_after import (
 from closerlook.report.measures import column_of, title_of
 from closerlook.report.tables import Column, Remark, Table, Value, show_before_after, show_plain, text_columns
 from closerlook.study.earlier_rules import raw_moved_labels
-from closerlook.study.findings import SIGNIFICANCE, accuracy_test, relation, similarity_by_layer
+from closerlook.study.findings import accuracy_test, relation, similarity_by_layer
 from closerlook.study.layers import last_layer
 from closerlook.study.readings import Measurement, Results, Run, subsampled_name
 from closerlook.study.registry import measure

@@ -7,10 +7,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from closerlook.geometry.p_values import SIGNIFICANCE
 from closerlook.report.before_after import mean_of, over_seeds, runs_of
 from closerlook.report.tables import Column, Table, Value, text_columns
 from closerlook.study.cells import PRETRAINED
-from closerlook.study.findings import SIGNIFICANCE
 from closerlook.study.readings import Measurement, Results, Run, none_if_nan
 
 if TYPE_CHECKING:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import statistics
 from dataclasses import replace
 
-from closerlook.geometry.p_values import why_no_p_value
+from closerlook.geometry.p_values import SIGNIFICANCE, why_no_p_value
 from closerlook.report.before_after import STATES, before_after, highest_p, mean_of, nulls_of, over_seeds, runs_of
 from closerlook.report.tables import Column, Table, Value, count_of, show_number, text_columns
-from closerlook.study.findings import SIGNIFICANCE
 from closerlook.study.readings import Measurement, Results
 
 COMPARED_WITH = {

@@ -13,10 +13,10 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from closerlook.geometry.p_values import SIGNIFICANCE
 from closerlook.study.findings import relation, similarity_by_layer
 from closerlook.study.readings import Results, Run
 from closerlook.study.runs import UNKNOWN
-from closerlook.study.verdicts import SIGNIFICANCE
 
 LEAST_RUNS = 3
 LEAST_SHARE = 0.75

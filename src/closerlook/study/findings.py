@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from closerlook.study.kinds.comparison import FEWEST_LABELS
+from closerlook.geometry.similarity import FEWEST_LABELS
 from closerlook.study.noise import HARM, Effect, NoHarm, change, count_change, half_width, no_harm, seed_margin
 from closerlook.study.readings import Measurement, Results, index_results
 from closerlook.study.rules import RULES, VERSION, rules_hash
@@ -21,7 +21,6 @@ from closerlook.study.runs import UNKNOWN, Pair, Run, by_pair
 from closerlook.study.shuffled_clauses import null_clause, null_text, show_count, show_similarity, shuffled_clause
 from closerlook.study.verdicts import (
     SHARE,
-    SIGNIFICANCE,
     Answer,
     Finding,
     Support,
@@ -34,7 +33,7 @@ from closerlook.study.verdicts import (
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["RULES", "SIGNIFICANCE", "VERSION", "Answer", "Finding", "judge", "judge_results", "rules_hash"]
+__all__ = ["RULES", "VERSION", "Answer", "Finding", "judge", "judge_results", "rules_hash"]
 
 OVERLAP = 0.5
 """Two tasks are related if at least this fraction of all their label names occurs in both."""

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from closerlook.geometry.label_sizes import size_adjusted_similarity
-from closerlook.geometry.sensitivity import FEWEST_LABELS
-from closerlook.geometry.similarity import read_table, spatial_similarity
+from closerlook.geometry.similarity import FEWEST_LABELS, read_table, spatial_similarity
 
 if TYPE_CHECKING:
     import pandas as pd

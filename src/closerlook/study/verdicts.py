@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from closerlook.geometry.p_values import SIGNIFICANCE
 from closerlook.notebook import html
 from closerlook.study.noise import Effect
 from closerlook.study.runs import Pair
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 
 Verdict = Literal["holds", "fails", "mixed", "within noise", "cannot tell"]
 Support = Literal["for", "against", "within noise", "no answer"]
-
-SIGNIFICANCE = 0.05
-"""The largest p-value that counts as significant."""
 
 MINIMUM = 5
 """With fewer pairs than this, there is no verdict: a one-sided sign test of four pairs cannot give p ≤ 0.05."""

@@ -11,8 +11,9 @@ import numpy as np
 
 from closerlook.geometry import Similarity, spatial_similarity
 from closerlook.geometry.label_sizes import size_adjusted_similarity
-from closerlook.geometry.p_values import FEWEST_SHUFFLES
+from closerlook.geometry.p_values import FEWEST_SHUFFLES, SIGNIFICANCE
 from closerlook.geometry.resampling import ResampledDistances, adjust, change_p_values, resample_similarity
+from closerlook.geometry.similarity import FEWEST_LABELS
 from closerlook.study.cells import Cell, ResolvedPlan
 from closerlook.study.entries import PlanPart
 from closerlook.study.files import read_payload
@@ -26,14 +27,8 @@ from closerlook.study.sizes import BASE_BYTES, Estimate
 if TYPE_CHECKING:
     from closerlook.study.plan import Plan
 
-FEWEST_LABELS = 3
-"""Minimum number of common labels for a correlation of label distances: two labels have a single distance."""
-
 MOST_PERMUTATIONS = 999
 """Maximum number of permutations in the test of the similarity with label sizes removed, which is slower."""
-
-SIGNIFICANCE = 0.05
-"""The largest p-value, after the Holm correction, with which a label's change counts as significant."""
 
 MEASURES = (
     Measure(
