@@ -17,7 +17,7 @@ typedef struct {
     double X[MOST_ROWS * MOST_DIMENSIONS], mass[MOST_ROWS], basis[(LEADS - 1) * MOST_DIMENSIONS];
     float single[MOST_ROWS * MOST_DIMENSIONS];
     int64_t start[LABELS + 1], order[MOST_ROWS], foe_start[LABELS + 1], foe[LABELS * LABELS], block_start[LABELS + 1];
-    int64_t block[LABELS * MOST_ROWS], owner[MOST_ROWS], cell[MOST_ROWS];
+    int64_t block[LABELS * MOST_ROWS], owner[MOST_ROWS], region[MOST_ROWS];
     Counts counts;
 } Set;
 
@@ -45,12 +45,12 @@ static void fill(Set *s, uint64_t seed, int64_t n, int64_t frozen, int64_t d, do
         for (int64_t i = 0; i < frozen; i++) s->block[label * frozen + i] = i;
     }
     for (int64_t i = 0; i < n + frozen; i++) {
-        s->order[i] = i, s->mass[i] = 1, s->cell[i] = -1;
+        s->order[i] = i, s->mass[i] = 1, s->region[i] = -1;
         for (int64_t k = 0; k < d; k++) s->X[i * d + k] = random_number(&seed) + (k == 0) * shift * (double)(i * LABELS / n);
     }
-    for (int64_t i = 0; i < n; i++) /* a cell is an interval of the first coordinate, far from the next one */
+    for (int64_t i = 0; i < n; i++) /* a region is an interval of the first coordinate, far from the next one */
         for (int64_t label = 0; label < LABELS; label++)
-            if (fabs(s->X[i * d] - shift * (double)label) < 0.499 * shift) s->cell[i] = label;
+            if (fabs(s->X[i * d] - shift * (double)label) < 0.499 * shift) s->region[i] = label;
     for (int64_t i = 0; i < (n + frozen) * d; i++) s->single[i] = (float)s->X[i];
     for (int64_t i = 0; i < (LEADS - 1) * d; i++) s->basis[i] = i / d == i % d; /* the first axes, then zeros */
 }
@@ -59,7 +59,7 @@ static Status cluster(Set *s, int64_t limit)
 {
     Greedy *greedy;
     int finished = 0;
-    Status status = greedy_new(s->X, s->n, s->frozen, s->d, LABELS, s->start, s->order, s->mass, s->basis, s->cell,
+    Status status = greedy_new(s->X, s->n, s->frozen, s->d, LABELS, s->start, s->order, s->mass, s->basis, s->region,
                                s->foe_start, s->foe, s->block_start, s->block, 1e-6, 1e-12, 1e-12, limit, NULL, s->threads,
                                &greedy);
     if (status) return status;

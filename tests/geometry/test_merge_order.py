@@ -117,8 +117,8 @@ import json, sys
 from pathlib import Path
 from closerlook.geometry import cluster, kernels
 kernels.LIBRARY = Path(sys.argv[1])
-from closerlook.geometry import cells
-cells.USEFUL = float(sys.argv[2])
+from closerlook.geometry import regions
+regions.USEFUL = float(sys.argv[2])
 from tests.geometry.sets import small_sets
 from tests.geometry.test_merge_order import spaces
 sets = {name: (X, y) for name, X, y in small_sets()} | spaces()
@@ -145,7 +145,7 @@ LIMITS = {
 
 
 def clusters_with(library: Path, useful: float) -> dict[str, list[list[int]]]:
-    """The clusters and merges of all sets; useful: see `closerlook.geometry.cells`."""
+    """The clusters and merges of all sets; useful: see `closerlook.geometry.regions`."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
     command = [sys.executable, "-c", CLUSTER_ALL, str(library), str(useful)]
     process = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, cwd=ROOT)

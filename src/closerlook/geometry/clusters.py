@@ -20,10 +20,10 @@ from closerlook.geometry import kernels
 from closerlook.geometry.arrange import Arrangement, arrange, same_rows
 from closerlook.geometry.attempts import Attempts, Limit, check_attempts, enter
 from closerlook.geometry.blocked import BlockedMerge, Refusals
-from closerlook.geometry.cells import find_cells
 from closerlook.geometry.frame import Floats, Frame, Integers, Label, as_labels, as_points, check_differences
 from closerlook.geometry.hulls import TAU, check_tau
 from closerlook.geometry.kernels import Progress
+from closerlook.geometry.regions import find_regions
 from closerlook.notebook import html
 from closerlook.plots.merges import plot_merges
 
@@ -292,7 +292,7 @@ def _merge(
         tie=tie,
         limit=n if limited else None,
         alone=points.alone,
-        cells=find_cells(Z[:n], starts, means, weights, space.tau + 2 * space.slack),
+        regions=find_regions(Z[:n], starts, means, weights, space.tau + 2 * space.slack),
         threads=threads,
         progress=report,
     )
@@ -306,7 +306,7 @@ def _directions(
 
     For each pair of overlapping labels there are normals of hyperplanes that separate most of their points. Directions
     and normals only make the tests faster; no result depends on them. The classifier (linear discriminant analysis) is
-    given by the mean and the weights of each label; see `find_cells`.
+    given by the mean and the weights of each label; see `find_regions`.
     """
     d = Z.shape[1]
     scatter = Z.T @ Z / len(Z)

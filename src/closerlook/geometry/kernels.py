@@ -261,7 +261,7 @@ def merge_greedily(
     tie: float,
     limit: int | None,
     alone: Signs,
-    cells: Integers,
+    regions: Integers,
     threads: int,
     progress: Progress | None = None,
 ) -> Merging:
@@ -273,7 +273,7 @@ def merge_greedily(
     greedy, finished = ctypes.c_void_p(), np.zeros(1, np.intc)
     native.greedy_new(
         Z, n, len(Z) - n, d, len(starts) - 1, starts, order, mass,
-        basis, cells, foe_starts, foe_list, block_starts, block_list,
+        basis, regions, foe_starts, foe_list, block_starts, block_list,
         tau, slack, tie, -1 if limit is None else limit, alone, threads, ctypes.byref(greedy),
     )  # fmt: skip
     try:

@@ -165,13 +165,13 @@ static int settle_core(Greedy *g, int64_t slot, int64_t label)
     return 1;
 }
 
-/* List the clusters of a foe label that neither the cells nor a core separate from the union. */
+/* List the clusters of a foe label that neither the regions nor a core separate from the union. */
 static int64_t list_foes(Greedy *g, const Candidate *c, int64_t e, int64_t *slots)
 {
     int64_t foe = g->foe[e], kept = 0;
     if (c->kind == CORE) return cores_open(g->cores, g->link->label[c->a], e, slots);
     if (c->kind == MIXED) return planes_foes(g->planes, e, c->a, c->b, slots);
-    int apart = c->cell >= 0 && c->cell != foe;
+    int apart = c->region >= 0 && c->region != foe;
     if (!cores_size(g->cores, foe)) return planes_foes(g->planes, e, c->a, c->b, slots);
     if (!apart && !cores_is_met(g->cores, c->a, foe) && !cores_is_met(g->cores, c->b, foe)) {
         apart = recall_core(g, c, foe);
@@ -180,7 +180,7 @@ static int64_t list_foes(Greedy *g, const Candidate *c, int64_t e, int64_t *slot
     int64_t n = apart ? cores_others(g->cores, foe, slots) : planes_foes(g->planes, e, c->a, c->b, slots);
     for (int64_t i = 0; i < n; i++) {
         slots[kept] = slots[i];
-        kept += !cores_elsewhere(g->cores, c->cell, slots[i]);
+        kept += !cores_elsewhere(g->cores, c->region, slots[i]);
     }
     return kept;
 }
@@ -340,7 +340,7 @@ int candidate_allowed(Greedy *g, int64_t a, int64_t b)
 {
     Linkage *l = g->link;
     Candidate c = {a, b, l->size[a] >= l->size[b] ? a : b, l->size[a] >= l->size[b] ? b : a, 0,
-                   cores_kind_of_union(g->cores, a, b), cores_cell(g->cores, a, b)};
+                   cores_kind_of_union(g->cores, a, b), cores_region(g->cores, a, b)};
     cores_begin(g->cores);
     planes_tick(g->planes);
     g->union_radius = linkage_union(l, a, b, g->union_mean, g->union_lead);

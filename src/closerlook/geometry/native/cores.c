@@ -15,7 +15,7 @@ typedef struct {
 struct Cores {
     const Linkage *link;
     const int64_t *foe_start, *foe;
-    int64_t *cell;          /* for each slot */
+    int64_t *region;        /* for each slot */
     signed char *kind;      /* for each slot */
     int64_t *start, *point; /* points of each core */
     double *mean;           /* one row of d numbers for each core */
@@ -77,12 +77,12 @@ static void find_means(Cores *c)
     }
 }
 
-Cores *cores_new(const Linkage *link, const int64_t *cell, const int64_t *foe_start, const int64_t *foe)
+Cores *cores_new(const Linkage *link, const int64_t *region, const int64_t *foe_start, const int64_t *foe)
 {
     Cores *c = allocate_zeros(1, sizeof *c);
     int64_t n = link->n, held = 0;
     c->link = link, c->foe_start = foe_start, c->foe = foe, c->words = (link->labels + 63) / 64;
-    c->cell = allocate(n + 1, sizeof(int64_t));
+    c->region = allocate(n + 1, sizeof(int64_t));
     c->kind = allocate(n + 1, 1);
     c->start = allocate(link->labels + 1, sizeof(int64_t));
     c->point = allocate(n + 1, sizeof(int64_t));
@@ -91,12 +91,12 @@ Cores *cores_new(const Linkage *link, const int64_t *cell, const int64_t *foe_st
     c->met = allocate_zeros((n + 1) * c->words, sizeof(uint64_t));
     c->open = allocate_zeros(foe_start[link->labels] + 1, sizeof(List));
     c->others = allocate_zeros(link->labels + 1, sizeof(List));
-    memcpy(c->cell, cell, sizeof(int64_t) * n);
+    memcpy(c->region, region, sizeof(int64_t) * n);
     for (int64_t label = 0; label < link->labels; label++) {
         c->start[label] = held;
         for (int64_t i = link->start[label]; i < link->start[label + 1]; i++) {
-            c->kind[i] = cell[i] == label ? CORE : OUTSIDE;
-            if (cell[i] == label) c->point[held++] = i;
+            c->kind[i] = region[i] == label ? CORE : OUTSIDE;
+            if (region[i] == label) c->point[held++] = i;
         }
     }
     c->start[link->labels] = held;
@@ -116,9 +116,12 @@ const int64_t *cores_points(const Cores *c, int64_t label, int64_t *n, const dou
 
 int cores_kind(const Cores *c, int64_t slot) { return c->kind[slot]; }
 int cores_kind_of_union(const Cores *c, int64_t a, int64_t b) { return c->kind[a] == c->kind[b] ? c->kind[a] : MIXED; }
-int64_t cores_cell(const Cores *c, int64_t a, int64_t b) { return c->cell[a] == c->cell[b] ? c->cell[a] : -1; }
+int64_t cores_region(const Cores *c, int64_t a, int64_t b) { return c->region[a] == c->region[b] ? c->region[a] : -1; }
 
-int cores_elsewhere(const Cores *c, int64_t cell, int64_t slot) { return cell >= 0 && c->cell[slot] >= 0 && c->cell[slot] != cell; }
+int cores_elsewhere(const Cores *c, int64_t region, int64_t slot)
+{
+    return region >= 0 && c->region[slot] >= 0 && c->region[slot] != region;
+}
 
 int cores_is_apart(const Cores *c, int64_t slot, int64_t label)
 {
@@ -149,7 +152,7 @@ void cores_merge(Cores *c, int64_t slot, int64_t gone)
 {
     const uint64_t *apart = c->apart + c->link->n * c->words, *met = c->met + c->link->n * c->words;
     c->kind[slot] = (signed char)cores_kind_of_union(c, slot, gone);
-    c->cell[slot] = cores_cell(c, slot, gone);
+    c->region[slot] = cores_region(c, slot, gone);
     for (int64_t i = 0; i < c->words; i++) {
         c->apart[slot * c->words + i] = apart[i];
         c->met[slot * c->words + i] |= c->met[gone * c->words + i] | met[i];

@@ -1,5 +1,5 @@
 /*
- * Cells of a linear classifier, and the core of each label: its points in its own cell. Points of two cells are separable, and so
+ * Regions of a linear classifier, and the core of each label: its points in its own region. Points of two regions are separable, and so
  * are all clusters inside them. The hull of a core contains every cluster of its label that lies inside the core, so a cluster that
  * is separable from the core is separable from all of them, whatever they merge into.
  */
@@ -10,8 +10,8 @@
 
 typedef struct Cores Cores;
 
-/* cell: for each point the label of its cell; -1: none. foe_start, foe: see engine.h. */
-Cores *cores_new(const Linkage *link, const int64_t *cell, const int64_t *foe_start, const int64_t *foe);
+/* region: for each point the label of its region; -1: none. foe_start, foe: see engine.h. */
+Cores *cores_new(const Linkage *link, const int64_t *region, const int64_t *foe_start, const int64_t *foe);
 
 int64_t cores_size(const Cores *cores, int64_t label); /* points of a core */
 
@@ -22,10 +22,10 @@ enum { CORE, OUTSIDE, MIXED }; /* all points of a cluster are in its label's cor
 
 int cores_kind(const Cores *cores, int64_t slot);
 int cores_kind_of_union(const Cores *cores, int64_t a, int64_t b);
-int64_t cores_cell(const Cores *cores, int64_t a, int64_t b); /* the cell with all points of both clusters; -1: none */
+int64_t cores_region(const Cores *cores, int64_t a, int64_t b); /* the region with all points of both clusters; -1: none */
 
-/* Whether the cell of a cluster is another one than this. */
-int cores_elsewhere(const Cores *cores, int64_t cell, int64_t slot);
+/* Whether the region of a cluster is another one than this. */
+int cores_elsewhere(const Cores *cores, int64_t region, int64_t slot);
 
 /* What is known about a cluster that is no core and the core of a label. */
 int cores_is_apart(const Cores *cores, int64_t slot, int64_t label);

@@ -85,14 +85,14 @@ typedef struct {
 
 /*
  * X: (n + frozen) x d. The first n rows are points that may merge, sorted by label (start: labels + 1 offsets). The other
- * rows belong to no cluster and block the labels that list them. basis: see linkage.h; cell: see cores.h. foes: for each label,
+ * rows belong to no cluster and block the labels that list them. basis: see linkage.h; region: see cores.h. foes: for each label,
  * the labels whose hull it overlaps (foe_start: labels + 1 offsets); blocks: likewise the frozen rows. order: rank of the points
  * for ties.
  * limit: the merging ends after this many attempts to merge two clusters, blocked ones included, and a blocked pair is tried again
  * when one of its clusters has grown; -1: no limit. alone: with a limit, whether each of the n points never merges; NULL: none.
  */
 ENGINE Status greedy_new(const double *X, int64_t n, int64_t frozen, int64_t d, int64_t labels, const int64_t *start,
-                         const int64_t *order, const double *mass, const double *basis, const int64_t *cell,
+                         const int64_t *order, const double *mass, const double *basis, const int64_t *region,
                          const int64_t *foe_start, const int64_t *foe, const int64_t *block_start, const int64_t *block,
                          double tau, double slack, double tie, int64_t limit, OPTIONAL const signed char *alone, int threads,
                          Greedy **greedy);

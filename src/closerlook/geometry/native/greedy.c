@@ -10,7 +10,7 @@
 typedef struct {
     Greedy given, *greedy;
     int64_t labels;
-    const int64_t *start, *order, *cell;
+    const int64_t *start, *order, *region;
     const double *mass, *basis;
     double tie;
     int threads;
@@ -43,7 +43,7 @@ static void prepare(void *arguments)
     }
     g->planes = planes_new(g->link, g->foe_start, g->foe, g->clear, g->crew);
     g->memory = memory_new(g->link, n + frozen + plan->labels, g->clear);
-    g->cores = cores_new(g->link, plan->cell, g->foe_start, g->foe);
+    g->cores = cores_new(g->link, plan->region, g->foe_start, g->foe);
     g->last_blocker = allocate(n + 1, sizeof(int64_t));
     for (int64_t i = 0; i < n; i++) g->last_blocker[i] = -1;
     g->rest = allocate(n + frozen + 1, sizeof(int64_t));
@@ -66,7 +66,7 @@ static void prepare(void *arguments)
 }
 
 Status greedy_new(const double *X, int64_t n, int64_t frozen, int64_t d, int64_t labels, const int64_t *start,
-                  const int64_t *order, const double *mass, const double *basis, const int64_t *cell,
+                  const int64_t *order, const double *mass, const double *basis, const int64_t *region,
                   const int64_t *foe_start, const int64_t *foe, const int64_t *block_start, const int64_t *block,
                   double tau, double slack, double tie, int64_t limit, const signed char *alone, int threads,
                   Greedy **greedy)
@@ -77,7 +77,7 @@ Status greedy_new(const double *X, int64_t n, int64_t frozen, int64_t d, int64_t
     Greedy given = {.call = call, .X = X, .n = n, .frozen = frozen, .d = d, .tau = tau, .slack = slack,
                     .clear = tau + 2 * slack, .foe_start = foe_start, .foe = foe, .block_start = block_start, .block = block,
                     .limit = limit, .alone = alone};
-    Plan plan = {given, NULL, labels, start, order, cell, mass, basis, tie, threads};
+    Plan plan = {given, NULL, labels, start, order, region, mass, basis, tie, threads};
     Status status = call_run(call, prepare, &plan);
     if (status)
         call_free(call);

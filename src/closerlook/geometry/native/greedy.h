@@ -26,7 +26,7 @@ typedef struct {
     int64_t a, b, large, small;
     int crowded;  /* many foes are left after the cheapest tests */
     int kind;     /* see cores.h */
-    int64_t cell; /* of all its points, or -1 */
+    int64_t region; /* of all its points, or -1 */
 } Candidate;
 
 struct Greedy {

@@ -1,4 +1,4 @@
-"""Cells of a linear classifier: points of two cells are separable by a hyperplane.
+"""Regions of a linear classifier: points of two regions are separable by a hyperplane.
 
 The greedy merging uses them to skip tests (native/cores.h); no result depends on them.
 """
@@ -10,32 +10,32 @@ import numpy as np
 from closerlook.geometry.frame import Floats, Integers
 
 USEFUL = 0.9
-"""No point gets a cell unless at least this share of the points is in the cell of its own label: fewer save no time."""
+"""No point gets a region unless at least this share of points is in the region of its own label: fewer save no time."""
 
 BLOCK = 1 << 14
 """Rows that are classified at a time."""
 
 
-def find_cells(Z: Floats, starts: Integers, means: Floats, weights: Floats, clear: float) -> Integers:
-    """The cell of each point, which is the number of a label, or -1 if the point is too close to another cell.
+def find_regions(Z: Floats, starts: Integers, means: Floats, weights: Floats, clear: float) -> Integers:
+    """The region of each point, which is the number of a label, or -1 if the point is too close to another region.
 
     Z: (n, d) points, sorted by label. starts: the first point of each label, and the end. means, weights: (m, d) the
     mean of each label, and the weights of a linear classifier. The score of a label is its row of weights times
-    (x - mean / 2); a point is in the cell of the label with the largest score. On the hyperplane between two cells the
-    scores of both labels are equal. All points of a cell are farther than `clear` from it, so that rounding cannot
-    change their side.
+    (x - mean / 2); a point is in the region of the label with the largest score. On the hyperplane between two regions
+    the scores of both labels are equal. All points of a region are farther than `clear` from it, so that rounding
+    cannot change their side.
     """
     offsets = -0.5 * np.sum(weights * means, axis=1)
     blocks = [_classify(Z[i : i + BLOCK], weights, offsets, clear) for i in range(0, len(Z), BLOCK)]
-    cells = np.concatenate([np.empty(0, np.int64), *blocks])
+    regions = np.concatenate([np.empty(0, np.int64), *blocks])
     own = np.repeat(np.arange(len(means)), np.diff(starts))
-    return cells if np.mean(cells == own) >= USEFUL else np.full(len(Z), -1)
+    return regions if np.mean(regions == own) >= USEFUL else np.full(len(Z), -1)
 
 
 def _classify(points: Floats, weights: Floats, offsets: Floats, clear: float) -> Integers:
-    """The cells of some points; offsets: (m,) what is added to the scores."""
+    """The regions of some points; offsets: (m,) what is added to the scores."""
     best = np.argmax(points @ weights.T + offsets, axis=1)
-    cells = np.full(len(points), -1)
+    regions = np.full(len(points), -1)
     for label in range(len(weights)):
         rows = np.flatnonzero(best == label)
         others = np.arange(len(weights)) != label
@@ -44,5 +44,5 @@ def _classify(points: Floats, weights: Floats, offsets: Floats, clear: float) ->
         with np.errstate(divide="ignore", invalid="ignore"):
             limits = (offsets[others] - offsets[label]) / lengths + clear
             inside = points[rows] @ (normals / lengths[:, None]).T > limits  # false for equal weights, which give NaN
-        cells[rows[inside.all(axis=1)]] = label
-    return cells
+        regions[rows[inside.all(axis=1)]] = label
+    return regions
