@@ -31,6 +31,7 @@ FULL = [
     "test_nearest.py",
     "test_point_similarity.py",
     "test_proofs.py",
+    "test_single_precision.py",
     "test_twin.py",
 ]
 UNSUITED = "not signal and not takes_effect and not baseline"

@@ -36,6 +36,7 @@ def attempts_of(result: Clustering) -> Attempts:
 
 
 @each_set
+@pytest.mark.no_cover
 def test_the_limited_loop_matches_the_plain_implementation(name: str) -> None:
     result, expected = limited(name), plain(name, limit=True)
     assert result.n_undecided == 0
@@ -46,6 +47,7 @@ def test_the_limited_loop_matches_the_plain_implementation(name: str) -> None:
 
 
 @each_set
+@pytest.mark.no_cover
 def test_the_repaired_loop_gives_the_clusters_without_a_limit(name: str) -> None:
     result = cluster(*SETS[name])
     assert result.attempts is None

@@ -17,7 +17,7 @@ ABOUT = np.zeros((1, 4), np.float32)
 
 def neighbours(X: Any = X, about: Any = ABOUT, row: Any = None) -> None:
     row = np.zeros(1, np.int64) if row is None else row
-    kernels.library().nearest_in_strip(X, 4, 3, np.zeros(4), about, 0, 1, 1, 0.0, row, np.zeros(1))
+    kernels.library().nearest_in_strip(X, 4, 3, np.zeros(4), about, np.zeros(1, np.int64), 1, 1, 0.0, row, np.zeros(1))
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
@@ -55,11 +55,11 @@ def test_arrays_that_are_only_read_may_be_read_only() -> None:
 
 
 def test_only_optional_arrays_may_be_missing() -> None:
-    counts = np.zeros(kernels.LEVELS, np.int64)
-    kernels.library().count_levels(X[:1], 1, 3, 0.01, None, counts)
+    counts, coded = np.zeros(kernels.LEVELS, np.int64), np.zeros(1, np.intc)
+    kernels.library().count_levels(X[:1], 1, 3, 0, 0.01, None, counts, None, coded)
     assert counts.sum() == 2
     with pytest.raises(ctypes.ArgumentError, match="counts is NoneType"):
-        kernels.library().count_levels(X[:1], 1, 3, 0.01, None, None)
+        kernels.library().count_levels(X[:1], 1, 3, 0, 0.01, None, None, None, coded)
 
 
 def test_every_function_of_the_header_is_in_the_library() -> None:

@@ -140,6 +140,8 @@ LIMITS = {
     "CROWD",
     "EXTENT_BYTES",
     "TRIALS",
+    "LARGE_CLUSTER",
+    "TILE",
 }
 """Limits of the merging that only affect its speed; the small ones make every branch run on small sets."""
 

@@ -24,6 +24,7 @@ from tests.geometry.plain import (
 )
 from tests.geometry.sets import small_sets
 
+pytestmark = pytest.mark.no_cover  # it takes a quarter more time under coverage; other tests run every line
 Points = NDArray[np.float64]
 
 SETS = {name: (X, y) for name, X, y in small_sets()}

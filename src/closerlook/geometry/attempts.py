@@ -27,6 +27,14 @@ class Attempts:
 
     rule: the name of the limit. limit: the maximum number of attempts. merged, blocked: the attempts that merged two
     clusters, and those that did not. All are 0 for a space that is linearly separable, which needs no attempt.
+
+    >>> from closerlook.geometry import cluster
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], ["a", "b", "a", "b"]
+    >>> attempts = cluster(X, y, attempts="released").attempts
+    >>> attempts
+    Attempts(rule='released', limit=4, merged=0, blocked=2)
+    >>> attempts.ran_out
+    False
     """
 
     rule: Limit

@@ -26,6 +26,11 @@ class Audit:
     separable: pairs of clusters of different labels that were proved separable. conflicting: pairs of single rows of
     different labels that are identical or within tau of each other. blocked: pairs of clusters of one label whose merge
     was proved to be blocked. problems: one line for each failed proof.
+
+    >>> Audit(separable=4, conflicting=0, blocked=2, problems=()).clean
+    True
+    >>> Audit(3, 0, 2, ("clusters 0 and 1, of different labels, are overlapping",)).clean
+    False
     """
 
     separable: int

@@ -26,6 +26,7 @@ _ARRAYS: dict[str, type[np.generic]] = {
     "float": np.float32,
     "int64_t": np.int64,
     "int": np.intc,
+    "short": np.int16,
     "signed char": np.int8,
 }
 _HOOKS = ("PyEval_SaveThread", "PyEval_RestoreThread", "PyErr_CheckSignals")

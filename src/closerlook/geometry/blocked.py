@@ -22,6 +22,13 @@ class BlockedMerge:
     the blocking cluster that is the same point, up to the tolerance. Together they prove the overlap.
     decided: False if neither was proved: that the union is separable from the blocking cluster, or that it overlaps it.
     The clusters were not merged then, and the rows and weights are empty.
+
+    >>> from closerlook.geometry import cluster
+    >>> blocked = cluster([[0.0], [1.0], [2.0]], ["a", "b", "a"]).blocked_merge(0, 2)
+    >>> blocked.blocking, blocked.blocking_rows.tolist()
+    (1, [1])
+    >>> blocked.rows.tolist(), blocked.weights.round(6).tolist()
+    ([0, 2], [0.5, 0.5])
     """
 
     first: int

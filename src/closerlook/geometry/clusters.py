@@ -68,6 +68,12 @@ class Clustering:
     refusals: the certificates of the blocked merges.
     attempts: None if merging continued until every remaining pair was blocked; otherwise the limit that ended it, and
     the attempts made. Then clusters of one label may be left that could be merged.
+
+    >>> clustering = cluster([[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "a"])
+    >>> clustering
+    Clustering(4 rows, 2 labels, 3 clusters, not linearly separable)
+    >>> clustering.cluster_labels, clustering.sizes.tolist()
+    (['a', 'b', 'a'], [2, 1, 1])
     """
 
     assignments: Integers
@@ -201,8 +207,9 @@ def cluster(
     check_tau(tau)
     check_attempts(attempts)
     threads = kernels.count_threads(threads)
-    frame = Frame.of(points)
+    frame, n = Frame.of(points), len(points)
     space = arrange(frame.place(points), same_rows(points), codes, len(labels), tau * frame.radius)
+    del points  # the arrangement has its own copy, and the merging needs much memory
     overlapping = _overlapping_labels(space, threads, progress)
     labels_overlap = any(map(any, overlapping)) or bool((space.twin >= 0).any())
     limited = attempts is not None
@@ -211,7 +218,7 @@ def cluster(
     result = _conclude(space, merged, labels, tau, frame, labels_overlap=labels_overlap)
     if attempts is None:
         return result
-    return replace(result, attempts=Attempts.of(attempts, len(points), merged[0] if merged else None))
+    return replace(result, attempts=Attempts.of(attempts, n, merged[0] if merged else None))
 
 
 # ---- labels that are separable as a whole ----
@@ -270,7 +277,8 @@ def _merge(
     points = enter(space, entering, frozen=limited)
     n, starts = points.n, points.starts
     rows = np.concatenate([points.places, np.arange(space.n, len(space.Z))])
-    Z = np.ascontiguousarray(space.Z[rows])
+    unchanged = np.array_equal(rows, np.arange(len(space.Z)))
+    Z = space.Z if unchanged else np.ascontiguousarray(space.Z[rows])
     number = {label: i for i, label in enumerate(entering)}
     inner_overlaps = [[number[other] for other in overlapping_labels[label]] for label in entering]
     basis, planes, means, weights = _directions(Z, n, starts, inner_overlaps)

@@ -37,6 +37,14 @@ class ClusterDistances:
     shape: (k,) the shape of each cluster, -1 if it is excluded. lower, upper: (shapes, shapes) bounds of the distances;
     0 on the diagonal, NaN elsewhere if no two clusters of different labels have these shapes. min_points: clusters with
     fewer rows are excluded. excluded: the numbers of the excluded clusters. radius: the RMS radius of the space.
+
+    >>> from closerlook.geometry import cluster
+    >>> X, y = [[0.0], [1.0], [3.0]], ["a", "a", "b"]
+    >>> distances = cluster_distances(X, cluster(X, y))
+    >>> distances
+    ClusterDistances(2 clusters, min_points 1)
+    >>> [round(bound, 6) for bound in distances.between(0, 1)]
+    [2.0, 2.0]
     """
 
     clustering: Clustering
@@ -89,6 +97,14 @@ class LabelDistances:
     lower, upper: certified bounds of the values. separable: whether the space is linearly separable. excluded: the
     number of clusters with fewer than min_points rows, for each label that has any. radius: the RMS radius; `relative`
     is in its units.
+
+    >>> from closerlook.geometry import cluster
+    >>> X, y = [[0.0], [1.0], [3.0], [7.0]], ["a", "a", "b", "c"]
+    >>> distances = label_distances(cluster_distances(X, cluster(X, y)))
+    >>> distances
+    LabelDistances(3 labels, mean over pairs of clusters, mean distance to the nearest label 2.667)
+    >>> [other for label, other, distance in distances.nearest()]
+    ['b', 'a', 'b']
     """
 
     labels: tuple[Label, ...]
@@ -168,7 +184,13 @@ class LabelDistances:
 
 @dataclass(frozen=True, eq=False)
 class ClusterExtents:
-    """Mean and maximum distance between two rows of each cluster; 0 for a cluster of one row."""
+    """Mean and maximum distance between two rows of each cluster; 0 for a cluster of one row.
+
+    >>> from closerlook.geometry import cluster
+    >>> X, y = [[0.0], [2.0], [7.0]], ["a", "a", "b"]
+    >>> within_cluster_distances(X, cluster(X, y))  # doctest: +ELLIPSIS
+    ClusterExtents(mean=array([2., 0.]), maximum=array([2., 0.]), radius=2.94...)
+    """
 
     mean: Floats
     maximum: Floats
@@ -188,6 +210,13 @@ def cluster_distances(
 
     X: (n, d) the points that were clustered. min_points: exclude clusters with fewer rows (6 in the code of the paper).
     gap: the relative gap that the bounds should have; `hulls.GAP` names an exception.
+
+    >>> from closerlook.geometry import cluster
+    >>> X, y = [[0.0], [1.0], [3.0], [4.0]], ["a", "b", "b", "a"]
+    >>> cluster_distances(X, cluster(X, y)).to_frame().round(6)
+       cluster  other label other_label  lower  upper
+    0        0      1     a           b    1.0    1.0
+    1        1      2     b           a    1.0    1.0
     """
     points = _points_of(X, clustering)
     if min_points < 1:

@@ -39,6 +39,11 @@ class Separation:
     distance is so close to `tolerance` that neither proof was found.
 
     lower and upper are bounds of the distance, rounding included, for every verdict.
+
+    >>> separate([[0.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [1.0, 2.0]])
+    Separation(separable, distance between 1 and 1)
+    >>> separate([[0.0], [2.0]], [[1.0], [3.0]]).is_separable
+    False
     """
 
     verdict: Verdict

@@ -18,6 +18,7 @@ from closerlook.geometry.frame import Floats, Integers, longest
 
 Signs = NDArray[np.int8]
 Singles = NDArray[np.float32]
+Codes = NDArray[np.int16]
 Progress = Callable[[int, int], None]
 
 _NUMBERS = header().constants
@@ -67,13 +68,27 @@ class Verdicts:
         return self.place[at, :used], self.weight[at, :used], self.side[at, :used], self.normal[at].copy()
 
 
+@dataclass(frozen=True)
+class Rows:
+    """Points Z (n, d) in a frame, also in single precision, and the length of the longest; for several calls."""
+
+    Z: Floats
+    single: Singles
+    longest: float
+
+    @classmethod
+    def of(cls, Z: Floats) -> Rows:
+        """Prepare the points Z."""
+        return cls(Z, Z.astype(np.float32), longest(Z))
+
+
 def max_steps(d: int) -> int:
     """An upper limit on solver steps, against endless loops; real pairs need a few times d steps."""
     return 100 * (d + 100)
 
 
 def solve_pairs(
-    Z: Floats,
+    Z: Floats | Rows,
     groups: Sequence[Integers],
     pairs: Integers,
     *,
@@ -89,8 +104,8 @@ def solve_pairs(
     Z: (n, d) points in a frame. groups: rows of Z for each hull. pairs: (m, 2) group numbers. gap: the relative gap to
     which distances are computed; 0 stops at the first proof of either verdict.
     """
-    d = Z.shape[1]
-    single, longest_row = Z.astype(np.float32), longest(Z)
+    rows = Z if isinstance(Z, Rows) else Rows.of(Z)
+    d = rows.Z.shape[1]
     m, room = len(pairs), d + 4
     starts = np.zeros(len(groups) + 1, np.int64)
     np.cumsum([len(group) for group in groups], out=starts[1:])
@@ -105,11 +120,11 @@ def solve_pairs(
     pairs = np.ascontiguousarray(pairs, dtype=np.int64)
     at, block = 0, 16 * threads if progress else m  # each call computes the means of all groups again
     while at < m:
-        start, rows = time.monotonic(), slice(at, at + block)
-        parts = [None if array is None else array[rows] for array in vars(answers).values()]
+        start, part = time.monotonic(), slice(at, at + block)
+        parts = [None if array is None else array[part] for array in vars(answers).values()]
         library().solve_pairs(
-            Z, single, longest_row, d,
-            starts, len(groups), places, pairs[rows], len(pairs[rows]),
+            rows.Z, rows.single, rows.longest, d,
+            starts, len(groups), places, pairs[part], len(pairs[part]),
             tau, slack, gap, max_steps(d), threads, *parts,
         )  # fmt: skip
         at += block
@@ -139,20 +154,46 @@ def nearest(
 
 
 def nearest_in_strip(
-    X: Floats, lengths: Floats, about: Singles, *, first: int, k: int, unit: float
+    X: Floats, lengths: Floats, about: Singles, which: Integers, *, k: int, unit: float
 ) -> tuple[Integers, Floats]:
-    """The k nearest rows of X for each row of a strip, nearest first, and their squared distances.
+    """The k nearest rows of X for each of the rows `which`, nearest first, and their squared distances.
 
-    first: the first row of the strip. about: (b, n) squared distances minus the row's own squared length, in single
-    precision, with an error of at most unit * (|x| + |y|)². lengths: (n,) the values |x|. The smaller row wins a tie.
+    about: (b, n) squared distances minus the row's own squared length, in single precision, with an error of at most
+    unit * (|x| + |y|)². lengths: (n,) the values |x|. The smaller row wins a tie.
     """
     b, n = about.shape
     rows, squared = np.zeros((b, k), np.int64), np.zeros((b, k))
     library().nearest_in_strip(
-        X, n, X.shape[1], lengths, about, first, b, k, unit, rows,
+        X, n, X.shape[1], lengths, about, which, b, k, unit, rows,
         squared,
     )  # fmt: skip
     return rows, squared
+
+
+def offer_pairs(block: Floats, *, first: int, column: int, value: Floats, row: Integers, limit: Floats) -> None:
+    """Take the pairs of a block of squared distances into the lists of the nearest rows of both rows of each pair.
+
+    first, column: the rows of the block's first row and column; only pairs whose column is the larger row count. value,
+    row: (n, r) the lists, nearest first. limit: (n,) the last value of each.
+    """
+    library().offer_pairs(block, *block.shape, first, column, value.shape[1], value, row, limit)
+
+
+def settle_nearest(
+    X: Floats, lengths: Floats, value: Floats, row: Integers, counted: Signs, *, k: int, unit: float
+) -> tuple[Integers, Floats, NDArray[np.bool_]]:
+    """The k nearest rows from lists of candidates, their squared distances, and whether no other row can be as near.
+
+    value: (n, r) squared distances with an error of at most unit * (|x| + |y|)², those of all rows that are not listed
+    are no smaller. counted: (n,) 1 for rows that count. lengths: (n,) the values |x|. The smaller row wins a tie.
+    """
+    n, room = row.shape
+    rows, squared, settled = np.zeros((n, k), np.int64), np.zeros((n, k)), np.zeros(n, np.int8)
+    library().settle_nearest(
+        X, n, X.shape[1], lengths, value, row, room, counted, k, unit,
+        rows, squared, settled,
+    )  # fmt: skip
+    return rows, squared, settled == 1
 
 
 LEVELS = _NUMBERS["OCTAVES"] << _NUMBERS["FINE"]
@@ -191,11 +232,36 @@ class Levels:
         """The divided levels."""
         return np.flatnonzero(self.places >= 0) if self.places is not None else np.empty(0, np.int64)
 
-    def count(self, distances: Floats) -> Integers:
-        """The number of distances at each level. distances: (b, c), of b rows to themselves and all later rows."""
-        counts = np.zeros(LEVELS + FINER * len(self.divided()), np.int64)
-        library().count_levels(distances, *distances.shape, self.scale, self.places, counts)
-        return counts
+    def zeros(self) -> Integers:
+        """A count of 0 for each level."""
+        return np.zeros(LEVELS + FINER * len(self.divided()), np.int64)
+
+    def count(self, distances: Floats, diagonal: int, counts: Integers, codes: Codes | None = None) -> bool:
+        """Add the number of distances at each level to the counts.
+
+        distances: (b, c), of which those above the diagonal count; row 0 is at column `diagonal`. codes: (b, c) the
+        levels in two bytes, written if no level is divided. False if a level has no code.
+        """
+        coded = np.zeros(1, np.intc)
+        library().count_levels(
+            distances, *distances.shape, diagonal, self.scale, self.places, counts, codes,
+            coded,
+        )  # fmt: skip
+        return bool(coded[0])
+
+    def rank(self, distances: Floats, diagonal: int, ranks: Floats, codes: Codes | None = None) -> Floats:
+        """Replace the distances above the diagonal by their ranks, or by those of `codes`. ranks: by level."""
+        library().rank_distances(
+            distances, *distances.shape, diagonal, self.scale, self.places, ranks, codes,
+        )  # fmt: skip
+        return distances
+
+    def add(self, distances: Floats, diagonal: int, ranks: Floats, counts: Integers, sums: Floats) -> None:
+        """Count the distances above the diagonal by level, and add up the ranks (b, c) of the same pairs."""
+        library().sum_ranks(
+            distances, ranks, *distances.shape, diagonal, self.scale, self.places, counts,
+            sums,
+        )  # fmt: skip
 
     def ranks(self, counts: Integers) -> Floats:
         """The mean rank of the distances at each level, counted from 1."""
@@ -206,17 +272,6 @@ class Levels:
         below = np.cumsum(outer) - outer
         own = below[divided][:, None] + np.cumsum(inner, axis=1) - (inner - 1) / 2
         return np.concatenate([below + (outer + 1) / 2, own.ravel()])
-
-
-def rank_products(distances: Sequence[Floats], levels: Sequence[Levels], ranks: Sequence[Floats]) -> float:
-    """The sum over all pairs of rows of the product of their ranks in two spaces. ranks: by level."""
-    (a, b), (rank_a, rank_b), (level_a, level_b) = distances, ranks, levels
-    total = np.zeros(1)
-    library().rank_products(
-        a, b, *a.shape, level_a.scale, level_b.scale, level_a.places,
-        level_b.places, rank_a, rank_b, total,
-    )  # fmt: skip
-    return float(total[0])
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,19 @@ POINTS = 2000
 """The maximum number of points that are clustered with shuffled labels; larger spaces are subsampled to this size."""
 
 
+WHITEN_FROM = 5
+"""Whitening the points takes as long as it saves in this many shuffles, or in fewer."""
+
+
 @dataclass(frozen=True)
 class Null:
     """A measure compared with its values under shuffled labels.
 
     value: for the true labels. mean, deviation: over the shuffles. z: (value - mean) / deviation. p_value: the share of
     labellings, the true one included, at least as extreme as `value`. shuffles: how many have a finite value.
+
+    >>> Null.of(4.0, np.array([1.0, 2.0, 3.0]))
+    Null(value=4.0, mean=2.0, deviation=1.0, z=2.0, p_value=0.25, shuffles=3)
     """
 
     value: float
@@ -58,6 +65,10 @@ class Separability:
     ratio: n / 2d for the points of two labels, mean over pairs; for a pair with ratio 1 and large d, a little more
     than half of all labellings are separable. cover: the probability that points in general position with random labels
     are separable, mean over pairs.
+
+    >>> result = separability([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [*"aaabbb"])
+    >>> result.is_separable, result.ratio, round(result.cover, 6), result.separable.shuffles
+    (True, 3.0, 0.1875, 20)
     """
 
     separable: Null
@@ -83,13 +94,20 @@ def separability(
     """The share of pairs of labels that are linearly separable, compared with shuffled labels.
 
     It shows whether 'linearly separable' says anything about the labels, or follows from few points in many dimensions.
+
+    >>> in_order = separability([[at] for at in range(20)], [*"aaaaaaaaaabbbbbbbbbb"])
+    >>> in_order.separable.value, in_order.separable.mean, in_order.separable.p_value < 0.05
+    (1.0, 0.0, True)
+    >>> many_dimensions = separability(np.eye(20), [*"aaaaaaaaaabbbbbbbbbb"])
+    >>> many_dimensions.separable.value, many_dimensions.separable.mean, many_dimensions.separable.p_value
+    (1.0, 1.0, 1.0)
     """
     at_least("shuffles", shuffles, 0)
     points = as_points(X)
     labels, codes = as_labels(y, len(points))
     check_two_labels(labels)
     rng = np.random.default_rng([seed, 5])
-    hulls = LabelHulls(points, tau, threads)
+    hulls = LabelHulls(points, tau, threads, whiten=shuffles >= WHITEN_FROM)
     shares = []
     for at in range(shuffles + 1):
         shares.append(float(np.mean(hulls.separable(codes if at == 0 else rng.permutation(codes)))))
@@ -124,7 +142,12 @@ def cover_probability(n: int, d: int) -> float:
 
 @dataclass(frozen=True)
 class ClusterNulls:
-    """Cluster count and mean minimum distance compared with shuffled labels; n: the points clustered."""
+    """Cluster count and mean minimum distance compared with shuffled labels; n: the points clustered.
+
+    >>> alternating = cluster_nulls([[at] for at in range(20)], [*"abababababababababab"], shuffles=10)
+    >>> alternating.n, alternating.n_clusters.value, alternating.n_clusters.p_value
+    (20, 20.0, 1.0)
+    """
 
     n_clusters: Null
     mean_minimum_distance: Null
@@ -151,6 +174,10 @@ def cluster_nulls(
 
     points: a larger space is subsampled to this size, with the same rows for the true and the shuffled labels. Shuffled
     labels give so many clusters that a large space would take hours.
+
+    >>> in_order = cluster_nulls([[at] for at in range(20)], [*"aaaaaaaaaabbbbbbbbbb"], shuffles=10)
+    >>> in_order.n_clusters.value, in_order.n_clusters.mean > 5, in_order.n_clusters.p_value < 0.1
+    (2.0, True, True)
     """
     at_least("shuffles", shuffles, 0)
     at_least("points", points, 2)

@@ -13,7 +13,9 @@ from closerlook.geometry.clusters import Clustering
 from closerlook.geometry.frame import Floats, Frame, Integers, Label, as_labels, check_two_labels, longest
 from closerlook.geometry.hulls import TAU
 from closerlook.geometry.kernels import Progress
-from closerlook.geometry.shape import in_order, in_range
+from closerlook.geometry.pairs import in_order
+from closerlook.geometry.shape import in_range
+from closerlook.geometry.whitened import Whitened
 
 RIDGE = 0.05
 """Ridge penalty of the soft margin: C = 10 in the usual notation."""
@@ -34,6 +36,10 @@ class Overlap:
     is NP-hard). share: removed / points of both labels. slack: the sum of the hinge losses of that hyperplane, scaled
     to a margin of 1; at least the number of points on its wrong side. Labels that touch within tau count as overlapping
     even if no point needs to be removed.
+
+    >>> overlap = overlaps([[0.0], [1.0], [2.0], [5.0], [3.0], [4.0], [6.0]], [*"aaaabbb"])[0]
+    >>> overlap.first, overlap.second, overlap.removed, round(overlap.share, 6)
+    ('a', 'b', 2, 0.285714)
     """
 
     first: Label
@@ -66,7 +72,12 @@ def overlaps(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> list[Overlap]:
-    """The pairs of labels that are not linearly separable, and how far they are from it; the largest share first."""
+    """The pairs of labels that are not linearly separable, and how far they are from it; the largest share first.
+
+    >>> X, y = [[0.0], [1.0], [2.0], [5.0], [3.0], [4.0], [6.0], [9.0]], [*"aaaabbbc"]
+    >>> [(overlap.first, overlap.second, overlap.removed) for overlap in overlaps(X, y)]
+    [('a', 'b', 2)]
+    """
     points = in_range(X)
     labels, codes = as_labels(y, len(points))
     check_two_labels(labels)
@@ -88,13 +99,18 @@ def overlaps(
 
 
 class LabelHulls:
-    """The convex hulls of whole labels; the points are prepared once for many labellings."""
+    """The convex hulls of whole labels; the points are prepared once for many labellings.
 
-    def __init__(self, points: Floats, tau: float, threads: int | None) -> None:
+    whiten: try to decide each pair on whitened points first (`Whitened`), which pays for many labellings.
+    """
+
+    def __init__(self, points: Floats, tau: float, threads: int | None, *, whiten: bool = False) -> None:
         frame = Frame.of(points)
         self.Z = np.vstack([frame.place(points), np.zeros(points.shape[1])])  # the last row is the mean of all points
         self.threads = kernels.count_threads(threads)
         self.tolerance, self.slack = tau * frame.radius, Frame.slack(longest(self.Z), points.shape[1])
+        self.rows = kernels.Rows.of(self.Z)
+        self.whitened = Whitened.of(self.rows) if whiten else None
 
     def separable(self, codes: Integers) -> NDArray[np.bool_]:
         """For each pair of labels, in the order of `combinations`, whether their hulls are separable."""
@@ -122,7 +138,14 @@ class LabelHulls:
 
     def _solve(self, groups: list[Integers], pairs: Integers, tau: float) -> kernels.Signs:
         """The verdicts on pairs of groups of rows."""
-        return kernels.solve_pairs(self.Z, groups, pairs, tau=tau, slack=self.slack, threads=self.threads).verdict
+        verdict = np.full(len(pairs), kernels.UNDECIDED, np.int8)
+        if self.whitened:
+            verdict = self.whitened.verdicts(groups, pairs, tau=tau, threads=self.threads)
+        left = verdict == kernels.UNDECIDED
+        verdict[left] = kernels.solve_pairs(
+            self.rows, groups, pairs[left], tau=tau, slack=self.slack, threads=self.threads
+        ).verdict
+        return verdict
 
 
 def _soft_margin(points: Floats, positive: NDArray[np.bool_]) -> tuple[int, float]:

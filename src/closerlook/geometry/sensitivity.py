@@ -33,6 +33,10 @@ class SimilarityAt:
     """The spatial similarity of two spaces for one value of min_points, and the number of labels that it compares.
 
     similarity: NaN with fewer than 3 common labels.
+
+    >>> X, y = np.array([[0.0, 0], [0, 1], [4, 0], [4, 1], [9, 0], [9, 1]]), [*"aabbcc"]
+    >>> similarity_by_min_points(X, y, 2 * X, y, min_points=[2])[0]  # doctest: +ELLIPSIS
+    SimilarityAt(min_points=2, similarity=..., n_labels=3)
     """
 
     min_points: int

@@ -9,6 +9,7 @@
 
 #include "factor.h"
 #include "linear.h"
+#include "rough.h"
 #include "sizes.h"
 
 static const double DELICATE = 1e-6; /* |w|^2, in units of the points' own size, below which rounding matters */
@@ -117,6 +118,7 @@ static int enter_row(Solver *s, int64_t place, signed char side, int64_t from, d
 
 int active_enter(Solver *s, const int64_t *places, int64_t n, signed char side)
 {
+    if (s->rough) return rough_enter(s, places, n, side);
     int64_t k = s->k, came = 0;
     n = s->cap - k < n ? s->cap - k : n;
     for (int64_t j = 0; j < n; j++) active_row(s, s->row[k + j], places[j], side);
@@ -129,14 +131,18 @@ int active_enter(Solver *s, const int64_t *places, int64_t n, signed char side)
 static void leave(Solver *s, int64_t j)
 {
     int64_t k = s->k;
-    double *row = s->row[j];
     size_t rest = (size_t)(k - 1 - j);
-    memmove(s->row + j, s->row + j + 1, sizeof(double *) * rest);
-    s->row[k - 1] = row;
     memmove(s->place + j, s->place + j + 1, sizeof(int64_t) * rest);
     memmove(s->side + j, s->side + j + 1, rest);
     memmove(s->weight + j, s->weight + j + 1, sizeof(double) * rest);
-    factor_drop(s->R, s->cap, k, j, s->ya, s->yb);
+    if (s->rough) {
+        rough_leave(s, j);
+    } else {
+        double *row = s->row[j];
+        memmove(s->row + j, s->row + j + 1, sizeof(double *) * rest);
+        s->row[k - 1] = row;
+        factor_drop(s->R, s->cap, k, j, s->ya, s->yb);
+    }
     s->k = k - 1;
 }
 
@@ -199,8 +205,7 @@ static double refine(Solver *s, double *x, double square, double tolerance)
     return square;
 }
 
-/* Move towards x until a weight becomes 0, and drop its point; returns 0 and does nothing if all of x is positive. */
-static int cut(Solver *s)
+int active_cut(Solver *s)
 {
     double step = 1;
     int64_t first = -1;
@@ -220,12 +225,13 @@ static int cut(Solver *s)
 
 double active_descend(Solver *s, double tolerance)
 {
+    if (s->rough) return rough_descend(s, tolerance);
     for (;;) {
         double about = least(s);
-        if (!s->precise && about > 2 * DELICATE * s->lift && cut(s)) continue; /* x needs no refinement, and so no w */
+        if (!s->precise && about > 2 * DELICATE * s->lift && active_cut(s)) continue; /* x needs no refinement, and so no w */
         double square = s->precise ? active_refine_precisely(s, tolerance)
                                    : refine(s, s->x, active_combine(s, s->x), tolerance);
-        if (cut(s)) continue;
+        if (active_cut(s)) continue;
         memcpy(s->weight, s->x, sizeof(double) * s->k);
         return square;
     }

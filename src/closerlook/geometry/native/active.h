@@ -12,6 +12,9 @@ int active_enter(Solver *s, const int64_t *places, int64_t n, signed char side);
 /* Minimise |w| over the set with weights >= 0, dropping points whose weight becomes 0; returns |w|^2. */
 double active_descend(Solver *s, double tolerance);
 
+/* Move towards x until a weight becomes 0, and drop its point; returns 0 and does nothing if all of x is positive. */
+int active_cut(Solver *s);
+
 /* Set w from the given weights; returns |w|^2. */
 double active_combine(Solver *s, const double *weight);
 

@@ -83,7 +83,7 @@ Status solve_pairs(const double *X, const float *single, double longest, int64_t
 {
     Batch b = {.X = X, .d = d, .group_start = group_start, .places = places, .pairs = pairs, .groups = groups,
                .n_pairs = n_pairs, .threads = threads, .single = single, .longest = longest,
-               .wanted = {tau, slack, gap, max_steps}, .verdict = verdict, .lower = lower, .upper = upper, .normal = normal,
+               .wanted = {tau, slack, gap, max_steps, 1}, .verdict = verdict, .lower = lower, .upper = upper, .normal = normal,
                .weight = weight, .steps = steps, .active = active, .place = place, .side = side};
     return call_single(solve_all, &b);
 }

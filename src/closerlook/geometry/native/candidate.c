@@ -20,6 +20,8 @@ enum {
 
 static const double *mean_of(const Greedy *g, int64_t foe) { return (foe < g->n ? g->link->mean : g->X) + foe * g->d; }
 
+static int64_t size_of(const Greedy *g, int64_t foe) { return foe < g->n ? g->link->size[foe] : 1; }
+
 /* The largest projection of a cluster's first points, or of a frozen row. */
 static double highest_of_some(const Greedy *g, int64_t point, const double *w)
 {
@@ -53,11 +55,9 @@ static Points points_of(const Greedy *g, int64_t foe, int64_t *room)
         p.places = cores_points(g->cores, foe - g->n - g->frozen, &p.n, &p.mean);
         return p;
     }
+    if (foe < g->n) return samples_points(g->samples, foe, room);
     p.mean = mean_of(g, foe);
-    if (foe < g->n)
-        p.n = linkage_points(g->link, foe, room);
-    else
-        room[0] = foe;
+    room[0] = foe;
     return p;
 }
 
@@ -67,11 +67,13 @@ static void try_foe(void *context, int64_t task, int worker)
     Trial *t = &g->trial[task];
     Found *f = &t->found;
     Solver *s = g->solver[worker];
-    Wanted wanted = {g->tau, g->slack, 0, 100 * (g->d + 100)};
-    Points own = {g->members, g->members_n, g->union_mean}, foe = points_of(g, f->foe, g->foe_members[worker]);
-    Points news = {g->members + g->news, g->members_n - g->news, NULL};
-    t->verdict = f->turned ? solve(s, foe, own, &wanted, t->from, news, -1) : solve(s, own, foe, &wanted, t->from, news, 1);
-    t->steps = solver_steps(s);
+    Wanted wanted = {g->tau, g->slack, 0, 100 * (g->d + 100), 0};
+    Points own = {g->members, g->members_n, g->union_mean}, news = t->news;
+    Points A = f->turned ? t->points : own, B = f->turned ? own : t->points;
+    if (t->likely) /* separable: this needs all points */
+        t->verdict = solve(s, A, B, &wanted, t->from, news, f->turned ? -1 : 1), t->steps = solver_steps(s);
+    else
+        t->verdict = solve_by_samples(s, A, B, &wanted, t->from, news, f->turned ? -1 : 1, &t->steps);
     f->solved = 1, f->low = solver_low_a(s), f->high = solver_high_b(s);
     memcpy(f->normal, solver_normal(s), sizeof(double) * g->d);
     t->n_active = solver_active(s, t->place, t->weight, t->side);
@@ -122,8 +124,10 @@ static void filter_by_spheres(Greedy *g, int64_t from, int frozen)
 static void list_members(Greedy *g, const Candidate *c)
 {
     if (g->members_n) return;
-    g->news = linkage_points(g->link, c->large, g->members);
-    g->members_n = g->news + linkage_points(g->link, c->small, g->members + g->news);
+    g->news = linkage_points(g->link, c->small, g->members);
+    Points large = samples_points(g->samples, c->large, g->members + g->news);
+    if (large.places != g->members + g->news) memcpy(g->members + g->news, large.places, sizeof(int64_t) * large.n);
+    g->members_n = g->news + large.n;
 }
 
 /* Whether a hyperplane stored for one of the parts and the core of a label separates the union from it. */
@@ -133,30 +137,41 @@ static int recall_core(Greedy *g, const Candidate *c, int64_t label)
     return memory_recall(g->memory, c->large, c->small, core, 1) || memory_recall(g->memory, c->small, c->large, core, 0);
 }
 
-/* Whether the solver separates the union from the core of a label. */
-static int solve_core(Greedy *g, const Candidate *c, int64_t label)
+/* Let a trial begin with the state of the larger part, or of either part and a large foe; the points of the other part are new. */
+static void begin_trial(Greedy *g, const Candidate *c, Trial *t, int64_t foe, int64_t *room)
+{
+    t->found.foe = foe, t->likely = 0;
+    t->points = points_of(g, foe, room);
+    t->news = (Points){g->members, g->news, NULL};
+    t->from = memory_state(g->memory, c->large, foe, &t->found.turned);
+    if (t->from || t->points.n < LARGE_CLUSTER) return;
+    t->news = (Points){g->members + g->news, g->members_n - g->news, NULL};
+    t->from = memory_state(g->memory, c->small, foe, &t->found.turned);
+}
+
+/* Whether the solver separates the union from the core of a label; likely: whether it probably does. */
+static int solve_core(Greedy *g, const Candidate *c, int64_t label, int likely)
 {
     Trial *t = &g->trial[0];
     list_members(g, c);
-    t->found.foe = g->n + g->frozen + label;
-    t->from = memory_state(g->memory, c->large, t->found.foe, &t->found.turned);
+    begin_trial(g, c, t, g->n + g->frozen + label, NULL);
+    t->likely = likely;
     solver_share(g->solver[0], g->crew);
     try_foe(g, 0, 0);
     if (t->verdict == SEPARABLE) memory_keep(g->memory, c->large, &t->found);
     return t->verdict == SEPARABLE;
 }
 
-/* Whether a cluster is separable from the core of a label, by its stored hyperplane or by the solver. */
-static int settle_core(Greedy *g, int64_t slot, int64_t label)
+/* Whether the solver separates a cluster from a foe; its state is kept for later unions. */
+static int settle(Greedy *g, int64_t slot, int64_t foe)
 {
     Solver *s = g->solver[0];
-    Found f = {.foe = g->n + g->frozen + label, .solved = 1, .normal = g->trial[0].found.normal};
-    if (memory_apart(g->memory, slot, f.foe)) return 1;
-    Wanted wanted = {g->tau, g->slack, 0, 100 * (g->d + 100)};
-    Points own = points_of(g, slot, g->foe_members[0]), core = points_of(g, f.foe, NULL);
-    const State *from = memory_state(g->memory, slot, f.foe, &f.turned);
+    Found f = {.foe = foe, .solved = 1, .normal = g->trial[0].found.normal};
+    Wanted wanted = {g->tau, g->slack, 0, 100 * (g->d + 100), 0};
+    Points own = points_of(g, slot, g->foe_members[0]), other = points_of(g, foe, g->place);
+    const State *from = memory_state(g->memory, slot, foe, &f.turned);
     solver_share(s, g->crew);
-    int verdict = f.turned ? solve(s, core, own, &wanted, from, own, -1) : solve(s, own, core, &wanted, from, own, 1);
+    int verdict = f.turned ? solve(s, other, own, &wanted, from, own, -1) : solve(s, own, other, &wanted, from, own, 1);
     if (verdict != SEPARABLE) return 0;
     f.low = solver_low_a(s), f.high = solver_high_b(s);
     memcpy(f.normal, solver_normal(s), sizeof(double) * g->d);
@@ -194,7 +209,7 @@ static void filter_by_cores(Greedy *g, const Candidate *c, int64_t foe, int64_t 
     for (int64_t i = from; i < g->rest_n; i++) inside += cores_kind(g->cores, g->rest[i]) == CORE;
     if (c->kind == OUTSIDE && inside && cores_useful(g->cores) && !cores_is_met(g->cores, c->a, foe) &&
         !cores_is_met(g->cores, c->b, foe)) {
-        apart = solve_core(g, c, foe);
+        apart = solve_core(g, c, foe, 1);
         (apart ? cores_union_apart : cores_union_met)(g->cores, foe);
         cores_count(g->cores, apart);
     }
@@ -202,7 +217,8 @@ static void filter_by_cores(Greedy *g, const Candidate *c, int64_t foe, int64_t 
         int64_t slot = g->rest[i];
         int settled = apart && cores_kind(g->cores, slot) == CORE;
         if (c->kind == CORE && cores_useful(g->cores) && !cores_is_met(g->cores, slot, label)) {
-            settled = settle_core(g, slot, label);
+            int64_t core = g->n + g->frozen + label;
+            settled = memory_apart(g->memory, slot, core) || settle(g, slot, core);
             (settled ? cores_set_apart : cores_set_met)(g->cores, slot, label);
             cores_count(g->cores, settled);
         }
@@ -234,8 +250,6 @@ static void gather_foes(Greedy *g, const Candidate *c)
     filter_by_spheres(g, from, 1);
 }
 
-static int64_t size_of(const Greedy *g, int64_t foe) { return foe < g->n ? g->link->size[foe] : 1; }
-
 /* Move the largest clusters to the front: they block more often. */
 static void sort_foes(Greedy *g)
 {
@@ -250,25 +264,27 @@ static void sort_foes(Greedy *g)
     }
 }
 
+/* Block the union: the foe of a trial overlaps it, or may do so. */
+static void refuse(Greedy *g, const Candidate *c, const Trial *t)
+{
+    g->counts.undecided += t->verdict == UNDECIDED;
+    g->last_blocker[c->a] = g->last_blocker[c->b] = t->found.foe;
+    record_refusal(g, c->a, c->b, t);
+}
+
 /* Let the solver decide the union against some foes, one on each thread; returns 0 if one of them blocks. */
 static int solve_foes(Greedy *g, const Candidate *c, const int64_t *foes, int64_t n)
 {
     Linkage *l = g->link;
     list_members(g, c);
-    for (int64_t i = 0; i < n; i++) {
-        Trial *t = &g->trial[i];
-        t->found.foe = foes[i];
-        t->from = memory_state(g->memory, c->large, foes[i], &t->found.turned);
-    }
+    for (int64_t i = 0; i < n; i++) begin_trial(g, c, &g->trial[i], foes[i], g->foe_members[i]);
     solver_share(g->solver[0], n == 1 ? g->crew : NULL);
     crew_run(g->crew, try_foe, g, n);
     for (int64_t i = 0; i < n; i++) {
         const Trial *t = &g->trial[i];
         int64_t foe = t->found.foe;
         if (t->verdict != SEPARABLE) { /* discard the tests after the first failure, as if they were made one at a time */
-            g->counts.undecided += t->verdict == UNDECIDED;
-            g->last_blocker[c->a] = g->last_blocker[c->b] = foe;
-            record_refusal(g, c->a, c->b, t);
+            refuse(g, c, t);
             for (int64_t j = i; j < n; j++) release(g->trial[j].found.state);
             return 0;
         }
@@ -287,16 +303,55 @@ static int solve_foes(Greedy *g, const Candidate *c, const int64_t *foes, int64_
 static int apart_cheaply(Greedy *g, const Candidate *c, int64_t foe)
 {
     check_stop();
-    if (memory_recall(g->memory, c->large, c->small, foe, 1) || memory_recall(g->memory, c->small, c->large, foe, 0)) {
+    int vast = size_of(g, c->large) >= LARGE_CLUSTER; /* the solver scans it faster */
+    if (memory_recall(g->memory, c->large, c->small, foe, 1) ||
+        (!vast && memory_recall(g->memory, c->small, c->large, foe, 0))) {
         g->counts.by_memory++;
         return 1;
     }
     if (memory_solved(g->memory, c->large, foe)) return 0; /* the line of the means was not enough before */
+    if (vast || size_of(g, foe) >= LARGE_CLUSTER) return 0;
     Found found = {.foe = foe, .normal = g->trial[0].found.normal};
     if (!apart_by_means(g, c->large, c->small, &found)) return 0;
     g->counts.by_means++;
     memory_keep(g->memory, c->large, &found);
     return 1;
+}
+
+/* The cluster with all points of the foe's side in a proof that the union overlaps a core; -1 if there are several. */
+static int64_t overlapped_cluster(const Greedy *g, const Trial *t)
+{
+    int64_t found = -1;
+    for (int64_t i = 0; i < t->n_active; i++) {
+        int64_t owner = g->link->owner[t->place[i]];
+        if (t->side[i] > 0 || owner == found) continue;
+        if (found >= 0) return -1;
+        found = owner;
+    }
+    return found;
+}
+
+enum { PASSED, BLOCKED, UNKNOWN };
+
+/* Test the core that contains a foe instead of the foe itself: this also settles all other clusters inside the core. */
+static int pass_core(Greedy *g, const Candidate *c, int64_t foe)
+{
+    if (foe >= g->n || c->kind != OUTSIDE || cores_kind(g->cores, foe) != CORE) return UNKNOWN;
+    int64_t label = g->link->label[foe];
+    if (c->region >= 0 && c->region != label) return PASSED;
+    if (!cores_useful(g->cores) || cores_is_met(g->cores, c->a, label) || cores_is_met(g->cores, c->b, label)) return UNKNOWN;
+    if (recall_core(g, c, label) || solve_core(g, c, label, 0)) {
+        cores_union_apart(g->cores, label);
+        return PASSED;
+    }
+    Trial *t = &g->trial[0];
+    t->found.foe = overlapped_cluster(g, t);
+    if (t->verdict == OVERLAPPING && t->found.foe >= 0) {
+        refuse(g, c, t);
+        return BLOCKED;
+    }
+    cores_union_met(g->cores, label);
+    return UNKNOWN;
 }
 
 /* Test the cluster that last blocked a part before all others; returns 0 if it blocks the union, too. */
@@ -307,7 +362,11 @@ static int pass_blocker(Greedy *g, const Candidate *c, int64_t part)
     if (foe < g->n) foe = g->link->owner[foe];
     if (foe == g->passed[0] || foe == g->passed[1]) return 1;
     g->passed[part == c->b] = foe;
-    return apart_cheaply(g, c, foe) || solve_foes(g, c, &foe, 1);
+    int core = pass_core(g, c, foe), turned;
+    if (core == PASSED || core == BLOCKED) return core == PASSED;
+    if (apart_cheaply(g, c, foe)) return 1;
+    if (size_of(g, foe) >= LARGE_CLUSTER && !memory_state(g->memory, part, foe, &turned)) settle(g, part, foe);
+    return solve_foes(g, c, &foe, 1);
 }
 
 /* Whether the hyperplane between the union and an opposing cluster also separates the union from another one. */

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "samples.h"
 #include "sizes.h"
 
 enum { TRIALS = SIZE(64, 4) }; /* comparisons with cores before their success matters */
@@ -92,14 +93,17 @@ Cores *cores_new(const Linkage *link, const int64_t *region, const int64_t *foe_
     c->open = allocate_zeros(foe_start[link->labels] + 1, sizeof(List));
     c->others = allocate_zeros(link->labels + 1, sizeof(List));
     memcpy(c->region, region, sizeof(int64_t) * n);
+    int64_t *inside = allocate(n + 1, sizeof(int64_t));
     for (int64_t label = 0; label < link->labels; label++) {
         c->start[label] = held;
         for (int64_t i = link->start[label]; i < link->start[label + 1]; i++) {
             c->kind[i] = region[i] == label ? CORE : OUTSIDE;
-            if (region[i] == label) c->point[held++] = i;
+            if (region[i] == label) inside[held++] = i;
         }
+        samples_write(inside + c->start[label], held - c->start[label], c->point + c->start[label]);
     }
     c->start[link->labels] = held;
+    release(inside);
     find_means(c);
     for (int64_t i = 0; i < n; i++)
         if (c->kind[i] != CORE) announce(c, i);

@@ -1,6 +1,6 @@
 /*
  * Everything that Python calls. C includes this file, and binding.py reads it, so that the two cannot disagree. Declarations use
- * only these types: int, int64_t, double, Status, the structs below, void *, and arrays of double, float, int64_t or signed char.
+ * only these types: int, int64_t, double, Status, the structs below, void *, and arrays of double, float, int64_t, int, short or signed char.
  * An array that is not const is written to. An array that is OPTIONAL may be NULL.
  */
 #ifndef CLOSERLOOK_ENGINE_H
@@ -21,7 +21,7 @@ enum { COMPLETED = 0, OUT_OF_MEMORY = 1, STOPPED = 2 };
 
 enum { UNDECIDED = 0, SEPARABLE = 1, OVERLAPPING = 2 }; /* verdicts */
 enum { LEADS = 64 };                                    /* numbers in the short rows that approximate long ones */
-enum { OCTAVES = 24, FINE = 14, FINER = 12 };           /* levels of distances: see pairs.c */
+enum { OCTAVES = 24, FINE = 14, FINER = 12 };           /* levels of distances: see levels.c */
 
 /* ---- the library itself ---- */
 
@@ -55,25 +55,48 @@ ENGINE Status nearest(const double *K, int64_t n, const double *S, const double 
 /* ---- all pairs of rows (pairs.c) ---- */
 
 /*
- * The k nearest of n rows for each of `rows` rows from `first` on, without the row itself, and their squared distances from
+ * The k nearest of n rows for each of the rows `which`, without the row itself, and their squared distances from
  * differences in X. about: (rows, n) squared distances in single precision, minus the row's own squared length, used to choose
  * candidates. Every row within the error of that choice is computed exactly, so the result does not depend on it: the error
  * is at most unit * (|x| + |y|)^2, and a row y nearer than r to x is no longer than |x| + r.
  */
-ENGINE Status nearest_in_strip(const double *X, int64_t n, int64_t d, const double *length, const float *about, int64_t first,
-                               int64_t rows, int64_t k, double unit, int64_t *row, double *squared);
+ENGINE Status nearest_in_strip(const double *X, int64_t n, int64_t d, const double *length, const float *about,
+                               const int64_t *which, int64_t rows, int64_t k, double unit, int64_t *row, double *squared);
 
 /*
- * Count the distances at each level. distance: (rows, columns), of rows to themselves and all later ones, so the pairs are
- * those above the diagonal. places: indices of divided levels, or NULL; counts: one for each level.
+ * Lists of the `room` nearest rows of each row, with squared distances that have rounding errors: value and row, nearest first
+ * (row -1: none yet), and limit, the last value of each list. block: (rows, columns) such distances, of the rows from `first` on
+ * and those from `column` on. Each pair above the diagonal is offered to the lists of both of its rows.
  */
-ENGINE Status count_levels(const double *distance, int64_t rows, int64_t columns, double scale, OPTIONAL const int64_t *places,
-                           int64_t *counts);
+ENGINE Status offer_pairs(const double *block, int64_t rows, int64_t columns, int64_t first, int64_t column, int64_t room,
+                          double *value, int64_t *row, double *limit);
 
-/* The sum over the same pairs of the product of their ranks in two spaces; ranks: by level; places as above; total: one number. */
-ENGINE Status rank_products(const double *a, const double *b, int64_t rows, int64_t columns, double scale_a, double scale_b,
-                            OPTIONAL const int64_t *places_a, OPTIONAL const int64_t *places_b, const double *rank_a,
-                            const double *rank_b, double *total);
+/*
+ * The k nearest rows from these lists, and their squared distances from differences in X. counted: 1 for rows that count; the
+ * others are skipped. settled: 1 if no row outside the list can be as near, where the error of a value is at most
+ * unit * (|x| + |y|)^2, including that of the differences.
+ */
+ENGINE Status settle_nearest(const double *X, int64_t n, int64_t d, const double *length, const double *value,
+                             const int64_t *listed, int64_t room, const signed char *counted, int64_t k, double unit,
+                             int64_t *row, double *squared, signed char *settled);
+
+/* ---- ranks of distances (levels.c) ---- */
+
+/*
+ * Count the distances at each level. distance: (rows, columns) of which those above the diagonal count; row 0 is at column
+ * `diagonal`, which is negative if all columns are later rows. places: indices of divided levels, or NULL; counts: one for each
+ * level, increased. codes: the levels in two bytes, if none is divided; coded: 0 if a level has no code.
+ */
+ENGINE Status count_levels(const double *distance, int64_t rows, int64_t columns, int64_t diagonal, double scale,
+                           OPTIONAL const int64_t *places, int64_t *counts, OPTIONAL short *codes, int *coded);
+
+/* Replace each distance above the diagonal by its rank; rank: by level. With codes, from these instead of the distances. */
+ENGINE Status rank_distances(double *distance, int64_t rows, int64_t columns, int64_t diagonal, double scale,
+                             OPTIONAL const int64_t *places, const double *rank, OPTIONAL const short *codes);
+
+/* Count the distances at each level, and add up the ranks that the same pairs have in another space: (rows, columns). */
+ENGINE Status sum_ranks(const double *distance, const double *rank, int64_t rows, int64_t columns, int64_t diagonal,
+                        double scale, OPTIONAL const int64_t *places, int64_t *counts, double *sums);
 
 /* ---- DirectProbe's greedy merging: merge the closest clusters of a label unless the union overlaps another's (greedy.c) ---- */
 

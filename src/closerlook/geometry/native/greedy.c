@@ -44,6 +44,7 @@ static void prepare(void *arguments)
     g->planes = planes_new(g->link, g->foe_start, g->foe, g->clear, g->crew);
     g->memory = memory_new(g->link, n + frozen + plan->labels, g->clear);
     g->cores = cores_new(g->link, plan->region, g->foe_start, g->foe);
+    g->samples = samples_new(g->link);
     g->last_blocker = allocate(n + 1, sizeof(int64_t));
     for (int64_t i = 0; i < n; i++) g->last_blocker[i] = -1;
     g->rest = allocate(n + frozen + 1, sizeof(int64_t));
@@ -144,6 +145,7 @@ static void run_stretch(void *arguments)
         memory_confirm(g->memory, slot);
         planes_merge(g->planes, slot, gone);
         cores_merge(g->cores, slot, gone);
+        samples_merge(g->samples, gone);
         if (g->blocked) refused_merge(g->blocked, slot, gone);
     } while (seconds_now() < end);
 }

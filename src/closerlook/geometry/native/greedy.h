@@ -9,11 +9,15 @@
 #include "memory.h"
 #include "parallel.h"
 #include "planes.h"
+#include "samples.h"
 
 /* One call of the solver. */
 typedef struct {
     Found found; /* the upper side is the solver's A */
-    const State *from;
+    Points points; /* of the foe */
+    const State *from; /* of one part of the union and the foe; NULL: none */
+    Points news;       /* the points of the other part */
+    int likely;        /* the two are probably separable: do not begin with samples */
     int verdict;
     int64_t n_active, *place;
     double *weight;
@@ -43,11 +47,12 @@ struct Greedy {
     Planes *planes;
     Memory *memory;
     Cores *cores;
+    Samples *samples;
     int64_t *last_blocker; /* for each slot; -1: none */
     int64_t passed[2];     /* foes of the candidate that were tested first */
     int64_t *rest, rest_n, *place;
     int64_t *members, members_n, **foe_members;
-    int64_t news; /* where the smaller part begins in the members; there are none before the solver is needed */
+    int64_t news; /* the members begin with those of the smaller part; there are none before the solver is needed */
     double *union_mean;
     float union_lead[LEADS], *bound;
     double union_radius;

@@ -20,6 +20,7 @@ typedef struct {
     double slack;     /* bound on the rounding error of a projection on a unit vector */
     double gap;       /* relative gap to which the distance is computed; 0: stop at the first proof */
     int64_t max_steps;
+    int rough; /* start in single precision; then solver_save() has no factor to save */
 } Wanted;
 
 typedef struct Solver Solver;

@@ -39,25 +39,21 @@ typedef float FourFloats __attribute__((vector_size(16)));
 #endif
 #endif
 
-__typeof__(dot_plain) *dot = dot_plain;
-__typeof__(squared_distance_plain) *squared_distance = squared_distance_plain;
-__typeof__(squared_single_plain) *squared_single = squared_single_plain;
-__typeof__(add_scaled_plain) *add_scaled = add_scaled_plain;
-__typeof__(subtract_four_plain) *subtract_four = subtract_four_plain;
-__typeof__(rotate_plain) *rotate = rotate_plain;
-__typeof__(project_plain) *project = project_plain;
-__typeof__(project_single_plain) *project_single = project_single_plain;
-__typeof__(project_rows_plain) *project_rows = project_rows_plain;
-__typeof__(project_on_several_plain) *project_on_several = project_on_several_plain;
-__typeof__(combine_rows_plain) *combine_rows = combine_rows_plain;
-__typeof__(lead_distances_plain) *lead_distances = lead_distances_plain;
+/* Each function is listed once: its name, and that of the loop behind it. */
+#define FUNCTIONS(USE)                                                                                            \
+    USE(dot, dot) USE(squared_distance, squared_distance) USE(add_scaled, add_scaled) USE(rotate, rotate)          \
+    USE(subtract_four, subtract_four) USE(project, project) USE(project_rows, project_rows)                        \
+    USE(project_on_several, project_on_several) USE(combine_rows, combine_rows)                                    \
+    USE(dot_single, dot_single) USE(squared_single, squared_distance_single) USE(rotate_single, rotate_single)     \
+    USE(subtract_four_single, subtract_four_single) USE(project_single, project_single)                            \
+    USE(project_rows_single, project_rows_single) USE(project_on_several_single, project_on_several_single)        \
+    USE(combine_rows_single, combine_rows_single) USE(lead_distances, lead_distances)
+
+#define DEFINE(name, loop) __typeof__(loop##_plain) *name = loop##_plain;
+FUNCTIONS(DEFINE)
 
 #ifdef __x86_64__
-#define TAKE(set)                                                                                                      \
-    dot = dot_##set, squared_distance = squared_distance_##set, add_scaled = add_scaled_##set, rotate = rotate_##set;  \
-    project = project_##set, project_single = project_single_##set, project_rows = project_rows_##set;                 \
-    combine_rows = combine_rows_##set, lead_distances = lead_distances_##set;                               \
-    subtract_four = subtract_four_##set, project_on_several = project_on_several_##set, squared_single = squared_single_##set;
+#define TAKE_WIDE(name, loop) name = loop##_wide;
 
 /* Whether the processor has AVX2 and FMA, and the system saves the wide registers. Not every compiler brings its own test. */
 static int has_wide(void)
@@ -76,7 +72,7 @@ __attribute__((constructor)) static void choose(void)
     const char *chosen = getenv("CLOSERLOOK_KERNELS");
     if (chosen && !strcmp(chosen, "baseline")) return;
     if (has_wide()) {
-        TAKE(wide)
+        FUNCTIONS(TAKE_WIDE)
     }
 }
 #endif

@@ -32,6 +32,15 @@ extern void (*project_on_several)(double *const *rows, int64_t d, int64_t n, dou
 /* w = sum of weight[i] rows[i] over n rows, in `width` columns from `first` on. */
 extern void (*combine_rows)(double *const *rows, int64_t first, int64_t width, int64_t n, const double *weight, double *w);
 
+/* The same in single precision. */
+extern float (*dot_single)(const float *a, const float *b, int64_t d);
+extern void (*subtract_four_single)(float *y, const float *a, const float *rows, int64_t stride, int64_t d);
+extern void (*rotate_single)(float *a, float *b, float c, float s, int64_t d);
+extern void (*project_rows_single)(float *const *rows, int64_t d, int64_t n, const float *w, float *out);
+extern void (*project_on_several_single)(float *const *rows, int64_t d, int64_t n, float *const *w, int64_t m, float *out,
+                                         int64_t stride);
+extern void (*combine_rows_single)(float *const *rows, int64_t first, int64_t width, int64_t n, const float *weight, float *w);
+
 /* out[i] = squared distance of a to row places[i] (row i if places is NULL), for short rows of LEADS numbers. */
 extern void (*lead_distances)(const float *a, const float *rows, const int64_t *places, int64_t n, float *out);
 

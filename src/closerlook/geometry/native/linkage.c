@@ -45,8 +45,11 @@ static void lead_block(void *context, int64_t task, int worker)
 static void list_block(void *context, int64_t task, int worker)
 {
     Linkage *l = context;
-    for (int64_t i = task * BLOCK; i < (task + 1) * BLOCK && i < l->n; i++)
-        neighbours_scan(l, i, i - l->start[l->label[i]], l->bound + worker * (l->n + 1));
+    int64_t end = (task + 1) * BLOCK < l->n ? (task + 1) * BLOCK : l->n;
+    for (int64_t i = task * BLOCK, next; i < end; i = next) {
+        next = l->start[l->label[i] + 1] < end ? l->start[l->label[i] + 1] : end;
+        neighbours_begin(l, i, next, l->bound + worker * (l->n + 1));
+    }
 }
 
 Linkage *linkage_new(const double *X, int64_t n, int64_t d, int64_t labels, const int64_t *start, const int64_t *order,

@@ -3,6 +3,9 @@
 #include <math.h>
 
 #include "linear.h"
+#include "sizes.h"
+
+enum { TILE = SIZE(256, 3) }; /* points that several others are compared with before the next ones are read */
 
 /* ---- the queue: a heap; an entry whose key is not the slot's present one is ignored ---- */
 
@@ -87,16 +90,30 @@ static void consider(Linkage *l, int64_t slot, int64_t other)
     near[i] = (Neighbour){distance, (uint32_t)other, l->stamp[other]};
 }
 
-/* Seats with the smallest bounds, at most NEAREST + 1 of them: the cluster itself is one. */
-static int closest_seats(const float *bound, int64_t n, int64_t *seat)
+/* The largest distance in a full list: farther clusters need not be compared. */
+static double reach_of(const Linkage *l, int64_t slot)
+{
+    return l->near_n[slot] < NEAREST ? INFINITY : l->near[slot * NEAREST + NEAREST - 1].distance;
+}
+
+/* A squared distance of leads above this number proves that means are farther apart than `reach`; see linkage_beyond(). */
+static float limit_of(const Linkage *l, double reach)
+{
+    double bound = reach + l->lead_error;
+    return nextafterf((float)(bound * bound / (1 - 1e-5)), INFINITY);
+}
+
+/* Seats with the smallest bounds up to a limit, at most NEAREST + 1 of them: the cluster itself is one. */
+static int closest_seats(const float *bound, int64_t n, float limit, int64_t *seat)
 {
     float worst[NEAREST + 1];
     int held = 0;
     for (int64_t i = 0; i < n; i++) {
-        if (held == NEAREST + 1 && bound[i] >= worst[NEAREST]) continue;
+        if (bound[i] > limit) continue;
         int at = held < NEAREST + 1 ? held++ : NEAREST;
         for (; at > 0 && worst[at - 1] > bound[i]; at--) worst[at] = worst[at - 1], seat[at] = seat[at - 1];
         worst[at] = bound[i], seat[at] = i;
+        if (held == NEAREST + 1) limit = worst[NEAREST];
     }
     return held;
 }
@@ -109,21 +126,46 @@ static int means_beyond(const Linkage *l, int64_t a, int64_t b, double reach)
     return square * (1 - l->single_share) > bound * bound;
 }
 
+/* Compare a small cluster with those in n seats of its label from `first` on; bound: squared distances of their leads. */
+static void meet(Linkage *l, int64_t slot, int64_t first, int64_t n, float *bound)
+{
+    const int64_t *alive = l->alive + l->start[l->label[slot]] + first;
+    int64_t seat[NEAREST + 1];
+    int held = closest_seats(bound, n, limit_of(l, reach_of(l, slot)), seat), left = 0;
+    for (int i = 0; i < held; i++) consider(l, slot, alive[seat[i]]), bound[seat[i]] = NAN;
+    double reach = reach_of(l, slot);
+    float limit = limit_of(l, reach);
+    for (int64_t i = 0; i < n; i++) {
+        left |= bound[i] > limit;
+        if (!(bound[i] <= limit)) continue;
+        if (means_beyond(l, slot, alive[i], reach)) {
+            left = 1;
+            continue;
+        }
+        consider(l, slot, alive[i]);
+        reach = reach_of(l, slot), limit = limit_of(l, reach);
+    }
+    if (left) l->beyond[slot] = fmin(l->beyond[slot], reach);
+}
+
 void neighbours_scan(Linkage *l, int64_t slot, int64_t n, float *bound)
 {
     check_stop();
-    int64_t from = l->start[l->label[slot]], seat[NEAREST + 1];
-    const int64_t *alive = l->alive + from;
     l->near_n[slot] = 0, l->beyond[slot] = INFINITY;
-    lead_distances(l->lead + l->seat[slot] * LEADS, l->lead + from * LEADS, NULL, n, bound);
-    int held = closest_seats(bound, n, seat);
-    for (int i = 0; i < held; i++) consider(l, slot, alive[seat[i]]), bound[seat[i]] = INFINITY;
-    for (int64_t i = 0; i < n; i++) {
-        if (bound[i] == INFINITY) continue;
-        double reach = l->near_n[slot] < NEAREST ? INFINITY : l->near[slot * NEAREST + NEAREST - 1].distance;
-        if (linkage_beyond(l, bound[i], reach) || means_beyond(l, slot, alive[i], reach))
-            l->beyond[slot] = fmin(l->beyond[slot], reach);
-        else
-            consider(l, slot, alive[i]);
+    lead_distances(l->lead + l->seat[slot] * LEADS, l->lead + l->start[l->label[slot]] * LEADS, NULL, n, bound);
+    meet(l, slot, 0, n, bound);
+}
+
+void neighbours_begin(Linkage *l, int64_t from, int64_t end, float *bound)
+{
+    int64_t start = l->start[l->label[from]];
+    for (int64_t i = from; i < end; i++) l->near_n[i] = 0, l->beyond[i] = INFINITY;
+    for (int64_t first = 0; start + first < end - 1; first += TILE) {
+        check_stop();
+        for (int64_t i = from > start + first ? from : start + first + 1; i < end; i++) {
+            int64_t n = i - start - first < TILE ? i - start - first : TILE;
+            lead_distances(l->lead + i * LEADS, l->lead + (start + first) * LEADS, NULL, n, bound);
+            meet(l, i, first, n, bound);
+        }
     }
 }

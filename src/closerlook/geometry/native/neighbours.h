@@ -14,6 +14,9 @@ double neighbours_distance(const Linkage *l, int64_t a, int64_t b);
 /* Fill the list of a small cluster from the first n seats of its label; bound: n numbers of working memory. */
 void neighbours_scan(Linkage *l, int64_t slot, int64_t n, float *bound);
 
+/* Fill the lists of points of one label from the points before each; bound: working memory as above. */
+void neighbours_begin(Linkage *l, int64_t from, int64_t end, float *bound);
+
 /* Drop merged and blocked clusters from a list; returns a lower bound of the cluster's smallest distance. */
 double neighbours_key(Linkage *l, int64_t slot);
 

@@ -1,4 +1,4 @@
-/* Loops over all pairs of rows, in strips: the nearest rows, and the ranks of distances. */
+/* The nearest rows of each row, from squared distances that have rounding errors. */
 #include <math.h>
 
 #include "call.h"
@@ -44,14 +44,15 @@ static float upwards(double value) { return nextafterf((float)value, INFINITY); 
 typedef struct {
     const double *X, *length;
     const float *about;
-    int64_t n, d, first, rows, k, *row;
+    const int64_t *which;
+    int64_t n, d, rows, k, *row;
     double unit, *squared;
 } Strip;
 
 /* The k nearest rows of row i of a strip; see engine.h. */
 static void nearest_of_row(const Strip *s, int64_t i)
 {
-    int64_t n = s->n, d = s->d, k = s->k, self = s->first + i;
+    int64_t n = s->n, d = s->d, k = s->k, self = s->which[i];
     const float *v = s->about + i * n;
     const double *x = s->X + self * d;
     Nearest near = {s->squared + i * k, s->row + i * k, k, 0};
@@ -85,81 +86,112 @@ static void nearest_of_rows(void *arguments)
     for (int64_t i = 0; i < s->rows; i++) check_stop(), nearest_of_row(s, i);
 }
 
-Status nearest_in_strip(const double *X, int64_t n, int64_t d, const double *length, const float *about, int64_t first,
-                        int64_t rows, int64_t k, double unit, int64_t *row, double *squared)
+Status nearest_in_strip(const double *X, int64_t n, int64_t d, const double *length, const float *about,
+                        const int64_t *which, int64_t rows, int64_t k, double unit, int64_t *row, double *squared)
 {
-    Strip strip = {X, length, about, n, d, first, rows, k, row, unit, squared};
+    Strip strip = {X, length, about, which, n, d, rows, k, row, unit, squared};
     return call_single(nearest_of_rows, &strip);
 }
 
-/*
- * The level of a distance; distance * scale is below 1. Each of the OCTAVES below 1 has 2^FINE levels, so that one row far
- * from all others does not push them into few levels; smaller distances are at level 0. A level with an index in `places` is
- * divided by the next FINER bits; these levels come after all others. Levels are bits of the number, which sort as the number
- * does; NaN is at the last level.
- */
-static int64_t level(double distance, double scale, const int64_t *places)
-{
-    union { double value; int64_t bits; } share = {distance * scale};
-    if (!(share.value < 1)) return ((int64_t)OCTAVES << FINE) - 1;
-    int64_t found = (share.bits >> (52 - FINE)) - ((int64_t)(1023 - OCTAVES) << FINE);
-    if (found <= 0) return 0;
-    if (!places || places[found] < 0) return found;
-    int64_t inner = (share.bits >> (52 - FINE - FINER)) & ((1 << FINER) - 1);
-    return ((int64_t)OCTAVES << FINE) + (places[found] << FINER) + inner;
-}
+/* ---- lists of candidates ---- */
 
 typedef struct {
-    const double *distance;
-    int64_t rows, columns;
-    double scale;
-    const int64_t *places;
-    int64_t *counts;
-} Census;
+    const double *block;
+    int64_t rows, columns, first, column, room, *row;
+    double *value, *limit;
+} Offers;
 
-static void count_rows(void *arguments)
+/* Put `other` into the list of a row; its value is below the row's limit. */
+static void list(const Offers *o, int64_t self, double value, int64_t other)
 {
-    const Census *c = arguments;
-    for (int64_t i = 0; i < c->rows; i++) {
+    double *values = o->value + self * o->room;
+    int64_t *rows = o->row + self * o->room, at = o->room - 1;
+    for (; at > 0 && values[at - 1] > value; at--) values[at] = values[at - 1], rows[at] = rows[at - 1];
+    values[at] = value, rows[at] = other;
+    o->limit[self] = values[o->room - 1];
+}
+
+typedef double TwoDoubles __attribute__((vector_size(16), aligned(8), may_alias));
+typedef int64_t TwoTruths __attribute__((vector_size(16)));
+
+/* Whether any of CHUNK numbers is below one of its two limits; compilers do not find these vectors by themselves. */
+static int any_below(const double *v, double limit, const double *limits)
+{
+    TwoDoubles own = {limit, limit};
+    TwoTruths found = {0, 0};
+    for (int c = 0; c < CHUNK; c += 2) {
+        TwoDoubles value = *(const TwoDoubles *)(v + c);
+        found |= (value < own) | (value < *(const TwoDoubles *)(limits + c));
+    }
+    return (found[0] | found[1]) != 0;
+}
+
+static void offer_all(void *arguments)
+{
+    const Offers *o = arguments;
+    for (int64_t i = 0; i < o->rows; i++) {
         check_stop();
-        const double *distance = c->distance + i * c->columns;
-        for (int64_t j = i + 1; j < c->columns; j++) c->counts[level(distance[j], c->scale, c->places)]++;
+        const double *v = o->block + i * o->columns;
+        int64_t self = o->first + i, j = self + 1 - o->column;
+        for (j = j > 0 ? j : 0; j < o->columns;) {
+            int64_t end = j + CHUNK;
+            if (end > o->columns)
+                end = o->columns;
+            else if (!any_below(v + j, o->limit[self], o->limit + o->column + j)) {
+                j = end;
+                continue;
+            }
+            for (; j < end; j++) {
+                int64_t other = o->column + j;
+                if (v[j] < o->limit[self]) list(o, self, v[j], other);
+                if (v[j] < o->limit[other]) list(o, other, v[j], self);
+            }
+        }
     }
 }
 
-Status count_levels(const double *distance, int64_t rows, int64_t columns, double scale, const int64_t *places,
-                    int64_t *counts)
+Status offer_pairs(const double *block, int64_t rows, int64_t columns, int64_t first, int64_t column, int64_t room,
+                   double *value, int64_t *row, double *limit)
 {
-    Census census = {distance, rows, columns, scale, places, counts};
-    return call_single(count_rows, &census);
+    Offers offers = {block, rows, columns, first, column, room, row, value, limit};
+    return call_single(offer_all, &offers);
 }
 
 typedef struct {
-    const double *distance[2], *rank[2];
-    const int64_t *places[2];
-    double scale[2], total;
-    int64_t rows, columns;
-} Products;
+    const double *X, *length, *value;
+    const int64_t *listed;
+    const signed char *counted;
+    int64_t n, d, room, k, *row;
+    double unit, *squared;
+    signed char *settled;
+} Lists;
 
-static void add_products(void *arguments)
+static void settle_row(const Lists *l, int64_t i)
 {
-    Products *p = arguments;
-    for (int64_t i = 0; i < p->rows; i++) {
+    int64_t d = l->d, k = l->k;
+    Nearest near = {l->squared + i * k, l->row + i * k, k, 0};
+    for (int64_t c = 0; c < l->room; c++) {
+        int64_t other = l->listed[i * l->room + c];
+        if (other >= 0 && l->counted[other]) offer(&near, squared_distance(l->X + i * d, l->X + other * d, d), other);
+    }
+    if (near.held < k) return;
+    double reach = near.value[k - 1], both = 2 * l->length[i] + sqrt(reach);
+    l->settled[i] = l->value[(i + 1) * l->room - 1] > reach + l->unit * both * both + 1e-300;
+}
+
+static void settle_rows(void *arguments)
+{
+    const Lists *l = arguments;
+    for (int64_t i = 0; i < l->n; i++) {
         check_stop();
-        const double *a = p->distance[0] + i * p->columns, *b = p->distance[1] + i * p->columns;
-        double sum = 0;
-        for (int64_t j = i + 1; j < p->columns; j++)
-            sum += p->rank[0][level(a[j], p->scale[0], p->places[0])] * p->rank[1][level(b[j], p->scale[1], p->places[1])];
-        p->total += sum;
+        if (l->counted[i]) settle_row(l, i);
     }
 }
 
-Status rank_products(const double *a, const double *b, int64_t rows, int64_t columns, double scale_a, double scale_b,
-                     const int64_t *places_a, const int64_t *places_b, const double *rank_a, const double *rank_b,
-                     double *total)
+Status settle_nearest(const double *X, int64_t n, int64_t d, const double *length, const double *value, const int64_t *listed,
+                      int64_t room, const signed char *counted, int64_t k, double unit, int64_t *row, double *squared,
+                      signed char *settled)
 {
-    Products products = {{a, b}, {rank_a, rank_b}, {places_a, places_b}, {scale_a, scale_b}, 0, rows, columns};
-    Status status = call_single(add_products, &products);
-    *total = products.total;
-    return status;
+    Lists lists = {X, length, value, listed, counted, n, d, room, k, row, unit, squared, settled};
+    return call_single(settle_rows, &lists);
 }

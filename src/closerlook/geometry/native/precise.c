@@ -35,6 +35,28 @@ static void normalise(Solver *s, signed char side)
         if (s->side[i] == side) s->weight[i] /= sum;
 }
 
+/* Let the heaviest old points of a side that are left enter, with their weights in x; returns 0 if there are none. */
+static int enter_heaviest(Solver *s, int64_t n, signed char side)
+{
+    int64_t coming[COMING], at[COMING];
+    int m = 0;
+    for (; m < COMING; m++) {
+        int64_t next = -1;
+        for (int64_t i = 0; i < n; i++)
+            if (s->old_place[i] >= 0 && s->old_side[i] == side && (next < 0 || s->x[i] > s->x[next])) next = i;
+        if (next < 0) break;
+        coming[m] = s->old_place[next], at[m] = next;
+        s->old_place[next] = -1;
+    }
+    int64_t before = s->k;
+    active_enter(s, coming, m, side);
+    for (int64_t i = before, j = 0; i < s->k; i++, j++) { /* a point that did not enter is left out */
+        while (coming[j] != s->place[i]) j++;
+        s->weight[i] = s->x[at[j]];
+    }
+    return m;
+}
+
 void active_rebuild(Solver *s)
 {
     int64_t n = s->k;
@@ -43,14 +65,11 @@ void active_rebuild(Solver *s)
     memcpy(s->old_side, s->side, (size_t)n);
     memcpy(s->x, s->weight, sizeof(double) * n);
     s->k = 0;
-    for (int64_t turn = 0; turn < n; turn++) { /* the heaviest first: a point that depends on others is a light one */
-        check_stop();
-        int64_t next = -1;
-        for (int64_t i = 0; i < n; i++)
-            if (s->old_place[i] >= 0 && (next < 0 || s->x[i] > s->x[next])) next = i;
-        if (active_enter(s, s->old_place + next, 1, s->old_side[next])) s->weight[s->k - 1] = s->x[next];
-        s->old_place[next] = -1;
-    }
+    for (int left[2] = {1, 1}; left[0] || left[1];) /* the heaviest first: a point that depends on others is a light one */
+        for (int i = 0; i < 2; i++) {
+            check_stop();
+            left[i] = enter_heaviest(s, n, i ? -1 : 1);
+        }
     normalise(s, 1), normalise(s, -1);
 }
 

@@ -5,7 +5,7 @@
 #include "digits.h"
 #include "linear.h"
 
-/* The places with the smallest keys, at most SHORTLIST of them. */
+/* The places with the smallest keys, at most SHORTLIST of them, and the smallest first. */
 static int64_t smallest(Points p, const float *key, int64_t *out)
 {
     float top[SHORTLIST]; /* a max-heap */
@@ -32,6 +32,11 @@ static int64_t smallest(Points p, const float *key, int64_t *out)
         }
         top[hole] = key[i], out[hole] = p.places[i];
     }
+    int64_t least = 0;
+    for (int64_t i = 1; i < held; i++)
+        if (top[i] < top[least]) least = i;
+    int64_t place = out[least];
+    out[least] = out[0], out[0] = place;
     return held;
 }
 
@@ -60,11 +65,8 @@ static double value(const Solver *s, int64_t place)
     return digits_round(digits_dot(row, s->w, s->w_low, s->d));
 }
 
-/*
- * Points are scanned in single precision; those within its error bound are projected again, so the result is that of double
- * precision.
- */
-double price_points(Solver *s, Points p, double sign, double length, int64_t *list, int64_t *n_list)
+/* Project points on sign * w in single precision; returns the index of the smallest projection. */
+static int64_t scan(Solver *s, Points p, double sign)
 {
     if (s->priced < p.n) {
         release(s->price);
@@ -73,14 +75,23 @@ double price_points(Solver *s, Points p, double sign, double length, int64_t *li
     }
     for (int64_t i = 0; i < s->d; i++) s->w_single[i] = (float)(sign * s->w[i]);
     Stripe stripe = {s, p};
-    int64_t stripes = (p.n + STRIPE - 1) / STRIPE;
+    int64_t stripes = (p.n + STRIPE - 1) / STRIPE, first = 0;
     if (s->crew && p.n * s->d > SIZE(1 << 18, 0))
         crew_run(s->crew, price_stripe, &stripe, stripes);
     else
         for (int64_t i = 0; i < stripes; i++) price_stripe(&stripe, i, 0);
-    int64_t first = 0;
     for (int64_t i = 1; i < p.n; i++)
         if (s->price[i] < s->price[first]) first = i;
+    return first;
+}
+
+/*
+ * Points are scanned in single precision; those within its error bound are projected again, so the result is that of double
+ * precision.
+ */
+double price_points(Solver *s, Points p, double sign, double length, int64_t *list, int64_t *n_list)
+{
+    int64_t first = scan(s, p, sign);
     double error = 1.01 * (double)(s->d + 16) * 0x1p-24 * s->longest * length; /* at most d + 3 roundings, and that of w */
     double near = s->price[first] + 2 * error, base = sign * value(s, p.places[first]), low = base;
     for (int64_t i = 0; i < p.n; i++) {
@@ -90,6 +101,14 @@ double price_points(Solver *s, Points p, double sign, double length, int64_t *li
     }
     *n_list = smallest(p, s->price, list);
     return sign * low;
+}
+
+void price_roughly(Solver *s, Points A, Points B)
+{
+    scan(s, A, 1);
+    s->n_list_a = smallest(A, s->price, s->list_a);
+    scan(s, B, -1);
+    s->n_list_b = smallest(B, s->price, s->list_b);
 }
 
 double price_all(Solver *s, Points A, Points B, double length)
@@ -108,7 +127,14 @@ double price_all(Solver *s, Points A, Points B, double length)
 void price_list(const Solver *s, const int64_t *list, int64_t n, double sign, Prices *p)
 {
     p->n = n, p->least = INFINITY;
-    project(s->X, s->d, list, n, s->w, p->value);
+    if (s->rough && !s->exact_w) {
+        float values[SHORTLIST];
+        for (int64_t i = 0; i < s->d; i++) s->w_single[i] = (float)s->w[i];
+        project_single(s->single, s->d, list, n, s->w_single, values);
+        for (int64_t i = 0; i < n; i++) p->value[i] = values[i];
+    } else {
+        project(s->X, s->d, list, n, s->w, p->value);
+    }
     for (int64_t i = 0; i < n; i++) {
         p->value[i] *= sign;
         p->least = fmin(p->least, p->value[i]);

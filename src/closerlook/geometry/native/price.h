@@ -18,6 +18,9 @@ void price_list(const Solver *s, const int64_t *list, int64_t n, double sign, Pr
 /* Project every point on w, update the shortlists, and keep the hyperplane if it is the best so far. */
 double price_all(Solver *s, Points A, Points B, double length);
 
+/* Update the shortlists only, in single precision. */
+void price_roughly(Solver *s, Points A, Points B);
+
 /* The smallest projection of some points on sign * w, and a shortlist of the points near it. */
 double price_points(Solver *s, Points p, double sign, double length, int64_t *list, int64_t *n_list);
 

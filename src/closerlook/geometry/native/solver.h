@@ -4,6 +4,8 @@
 
 #include "hull.h"
 
+typedef struct Rough Rough;
+
 struct Solver {
     const double *X;
     const float *single;
@@ -22,6 +24,8 @@ struct Solver {
     /* with more digits: the lower halves of x, w and t */
     int precise;
     double *x_low, *w_low, *t_low;
+    int rough, exact_w; /* rough.h: row, R, ya, yb and g are those of single_stage; w is in double precision nevertheless */
+    Rough *single_stage;
     double lift; /* squared lifting coordinate */
     double *origin, *w, *normal, *point;
     /* the shortlist */
