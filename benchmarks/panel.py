@@ -1,17 +1,23 @@
 """Speed and memory of the panel of a space, each measure compared with a peer in the same run.
 
     python benchmarks/panel.py FILE.npz [OTHER.npz] [--role FILE.npz]
+    python benchmarks/panel.py FILE.npz OTHER.npz --against CHECKOUT [--rows N]
 
 FILE and OTHER: two spaces with the same rows (without OTHER, FILE reversed and with noise). --role: a space with many
 labels, for the shuffles. Times are in seconds: wall-clock time, and CPU time of all cores, which a busy machine
 distorts less. Peers that need n × n numbers get a subset of the rows, and so does the measure compared with them. Peak
 memory is that of a separate process. scikit-dimension and rsatoolbox are skipped if they are not installed.
+
+--against: only compare with the code in another checkout, whose kernels are compiled: CPU seconds, peak memory and
+values of the panel without clusters and of point similarity, as in a study, with one thread. The two take turns three
+times, and the best of each counts. --rows: a random subset of the rows.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import math
 import os
 import subprocess
@@ -20,6 +26,7 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import pdist
@@ -71,13 +78,44 @@ compare_points(A, B), label_fit(A, y), two_nn(A), collapse(A, y), isotropy(A)
 print(before, peak())
 """
 
+CELLS = """
+import json, sys, time
+from pathlib import Path
+import numpy as np
+from closerlook.geometry import compare_points, describe_space
+from closerlook.representations.space import Space
+a, b = (Space.load(Path(file)) for file in sys.argv[1:3])
+rows = np.sort(np.random.default_rng(0).permutation(a.n)[: int(sys.argv[3]) or a.n])
+A, B, y = a.X[rows], b.X[rows], a.label_names[rows]
+del a, b
+describe_space(A[:300], y[:300], clusters=False, threads=1)  # imports
+compare_points(A[:300], B[:300], threads=1)
+def peak():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith("VmHWM"))) / 1000
+def measured(call):
+    Path("/proc/self/clear_refs").write_text("5")  # the peak is from here on
+    before, start = peak(), time.process_time()
+    values = call()
+    return {"seconds": time.process_time() - start, "memory": peak() - before, "values": values}
+print(json.dumps({
+    "panel": measured(lambda: describe_space(A, y, clusters=False, threads=1).flat()),
+    "point similarity": measured(lambda: compare_points(A, B, threads=1).to_dict()),
+}))
+"""
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
     parser.add_argument("other", type=Path, nargs="?")
     parser.add_argument("--role", type=Path)
+    parser.add_argument("--against", type=Path)
+    parser.add_argument("--rows", type=int, default=0)
     given = parser.parse_args()
+    if given.against:
+        against(given.against, given.file, given.other or given.file, given.rows)
+        return
     A, y = load(given.file)
     B = load(given.other)[0] if given.other else A[:, ::-1] + np.random.default_rng(0).normal(size=A.shape)
     busy = os.getloadavg()[0]
@@ -100,6 +138,29 @@ def timed(call: Callable[[], object]) -> tuple[object, float, float]:
     clock, work = time.perf_counter(), time.process_time()
     result = call()
     return result, time.perf_counter() - clock, time.process_time() - work
+
+
+# ---- another checkout ----
+
+
+def against(checkout: Path, file: Path, other: Path, rows: int) -> None:
+    trees = {"checkout": checkout, "here": Path(__file__).resolve().parents[1]}
+    runs: dict[str, list[dict[str, dict[str, Any]]]] = {name: [] for name in trees}
+    for _ in range(3):
+        for name, tree in trees.items():
+            environment = os.environ | {"PYTHONPATH": str(tree / "src"), "OMP_NUM_THREADS": "1"}
+            command = [sys.executable, "-c", CELLS, str(file), str(other), str(rows)]
+            ran = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+            runs[name].append(json.loads(ran.stdout))
+    lines: list[list[object]] = []
+    for cell in runs["here"][0]:
+        before, after = (min(run[cell]["seconds"] for run in runs[name]) for name in trees)
+        memory = [min(run[cell]["memory"] for run in runs[name]) for name in trees]
+        old, new = (runs[name][0][cell]["values"] for name in trees)
+        apart = max(abs(new[key] - old[key]) / (abs(old[key]) or 1) for key in old if old[key] == old[key])
+        lines.append([cell, before, after, before / after, *memory, f"{apart:.1e}"])
+    columns = ["cell", "checkout", "here", "ratio", "checkout: MB", "here: MB", "largest relative difference"]
+    table("Compared with another checkout: CPU seconds with one thread, memory added", columns, lines)
 
 
 # ---- the panel ----

@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from sklearn.metrics import silhouette_score
 
-from closerlook.geometry.fit import _evidence, gdv, label_fit, logme, nearest_mean_accuracy, silhouette
+from closerlook.geometry.fit import _evidence, _label_sums, gdv, label_fit, logme, nearest_mean_accuracy, silhouette
 
 
 def blobs(distance: float, n: int = 150, d: int = 5, m: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -115,14 +115,28 @@ def test_scores_of_a_collapsed_space_keep_their_digits() -> None:
     assert 1 - silhouette(X, y) == pytest.approx(1 - silhouette_score(X, y), rel=1e-3)
 
 
-def test_strips_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_strips_blocks_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = blobs(1)
-    monkeypatch.setattr("closerlook.geometry.shape.TILE", 7)
     whole = label_fit(X, y)
-    monkeypatch.setattr("closerlook.geometry.shape.BLOCK_BYTES", 8 * 150 * 7)
+    monkeypatch.setattr("closerlook.geometry.pairs.TILE", 7)
+    monkeypatch.setattr("closerlook.geometry.pairs.WIDTH", 11)
     one, three = (label_fit(X, y, threads=threads) for threads in (1, 3))
     assert one == three
     assert one.to_dict() == pytest.approx(whole.to_dict(), rel=1e-12)
+    monkeypatch.setattr("closerlook.geometry.pairs.STRIPS", 2)
+    assert label_fit(X, y).to_dict() == pytest.approx(whole.to_dict(), rel=1e-12)
+
+
+def test_sums_of_distances_by_label_are_those_of_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels in any order, of one row to many, in blocks that begin and end within a label."""
+    rng = np.random.default_rng(0)
+    codes = rng.permutation(np.repeat(np.arange(5), [1, 30, 2, 20, 47]))
+    X = rng.normal(size=(100, 4))
+    plain = np.linalg.norm(X[:, None] - X, axis=2) @ np.eye(5)[codes]
+    for tile, width in ((7, 7), (7, 20), (16, 50), (256, 512)):
+        monkeypatch.setattr("closerlook.geometry.pairs.TILE", tile)
+        monkeypatch.setattr("closerlook.geometry.pairs.WIDTH", width)
+        assert _label_sums(X, codes, 5, 2) == pytest.approx(plain, rel=1e-12)
 
 
 def test_all_scores_rise_with_the_distance_between_labels() -> None:

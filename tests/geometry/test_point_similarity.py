@@ -5,11 +5,12 @@ import math
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
-from scipy.stats import spearmanr
+from scipy.stats import rankdata, spearmanr
 from sklearn.neighbors import NearestNeighbors
 
 from closerlook.errors import InputError
-from closerlook.geometry import shape
+from closerlook.geometry import pairs, ranks
+from closerlook.geometry.pairs import Candidates
 from closerlook.geometry.point_similarity import compare_points, linear_cka, procrustes, rsa, shared_neighbours
 
 
@@ -118,20 +119,28 @@ def plain_neighbours(X: np.ndarray, k: int) -> list[list[int]]:
     return np.argsort(squared, axis=1, kind="stable")[:, :k].tolist()
 
 
-def test_the_size_of_strips_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_strips_and_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     A, B = space(), space(seed=6) + space()
-    monkeypatch.setattr(shape, "TILE", 7)
     whole = compare_points(A, B)
-    monkeypatch.setattr(shape, "BLOCK_BYTES", 8 * 120 * 7)
-    for name, value in compare_points(A, B).to_dict().items():
-        assert value == pytest.approx(whole.to_dict()[name], rel=1e-9), name
+    monkeypatch.setattr(pairs, "TILE", 7)
+    for width, strips in ((11, 2), (200, 50)):
+        monkeypatch.setattr(pairs, "WIDTH", width)
+        monkeypatch.setattr(pairs, "STRIPS", strips)
+        for name, value in compare_points(A, B).to_dict().items():
+            assert value == pytest.approx(whole.to_dict()[name], rel=1e-9), name
 
 
 def test_the_number_of_threads_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shape, "TILE", 7)
-    monkeypatch.setattr(shape, "BLOCK_BYTES", 8 * 120 * 7)
+    monkeypatch.setattr(pairs, "TILE", 7)
     A, B = space(), space(seed=6) + space()
     assert compare_points(A, B, threads=1) == compare_points(A, B, threads=3)
+
+
+def test_the_parts_alone_are_those_of_the_shared_passes() -> None:
+    A, B = np.repeat(space(60), 2, axis=0), space(seed=6)
+    together = compare_points(A, B, k=7)
+    assert together.rsa == rsa(A, B)
+    assert together.neighbours == shared_neighbours(A, B, k=7)
 
 
 def test_a_different_number_of_rows_is_refused() -> None:
@@ -164,24 +173,89 @@ def test_rsa_of_collapsed_spaces_keeps_ranks_within_and_between_labels(m: int, n
     assert rsa(A, B) == pytest.approx(spearmanr(pdist(A), pdist(B)).statistic, abs=1e-5)
 
 
+def test_levels_that_are_divided_later_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks between two collapsed labels: their levels have codes of two bytes, but are crowded."""
+    monkeypatch.setattr(pairs, "TILE", 20)
+    monkeypatch.setattr(pairs, "WIDTH", 20)
+    rng = np.random.default_rng(0)
+    A, B = (rng.normal(size=(2, 8)).repeat(60, axis=0) + 1e-4 * rng.normal(size=(120, 8)) for _ in "AB")
+    monkeypatch.setattr(ranks, "KEPT", 0)
+    value = rsa(A, B)
+    monkeypatch.setattr(ranks, "KEPT", 1000)
+    assert rsa(A, B) == pytest.approx(value, abs=1e-12)
+
+
 def test_rsa_of_a_collapsed_space_does_not_depend_on_strips_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Within a label inner products cancel: other last digits put distances at other levels, and move rsa by 1e-7."""
     rng = np.random.default_rng(0)
-    n = 3 * shape.TILE + 7
+    n = 3 * 16 + 7
+    monkeypatch.setattr(pairs, "TILE", 16)
+    monkeypatch.setattr(pairs, "WIDTH", 24)
     A, B = (rng.normal(size=(3, 8))[np.arange(n) % 3] + 1e-6 * rng.normal(size=(n, 8)) for _ in "AB")
     whole = rsa(A, B)
-    monkeypatch.setattr(shape, "BLOCK_BYTES", 1)  # strips of one tile
+    monkeypatch.setattr(pairs, "STRIPS", 1)
     assert rsa(A, B, threads=1) == rsa(A, B, threads=3) == pytest.approx(whole, abs=1e-12)
 
 
-def test_a_distance_has_the_same_digits_in_every_strip() -> None:
-    X = np.random.default_rng(0).normal(size=(2 * shape.TILE + 7, 33))
-    centred, squares = shape.centre(X)
-    whole = shape.later_distances(centred, squares, 0, len(X))
-    assert (whole == whole.T)[: shape.TILE, shape.TILE :].all()
-    for start in range(0, len(X), shape.TILE):
-        end = min(start + shape.TILE, len(X))
-        assert (shape.later_distances(centred, squares, start, end) == whole[start:end, start:]).all()
+def test_a_distance_has_the_same_digits_in_every_strip(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pairs, "TILE", 16)
+    monkeypatch.setattr(pairs, "WIDTH", 24)
+    centred = pairs.Centred.of(np.random.default_rng(0).normal(size=(39, 33)))
+    whole = {(block.first, block.column): block.squared.copy() for block in centred.blocks(0, 39)}
+    for start in (0, 16, 32):
+        for block in centred.blocks(start, min(start + 16, 39)):
+            assert (block.squared == whole.pop((block.first, block.column))).all()
+    assert not whole
+
+
+def plainly_ranked(X: np.ndarray) -> np.ndarray:
+    """The ranks of all distances; those that agree in 14 bits after the first, relative to `top`, share one."""
+    centred = X - X.mean(axis=0)
+    top = 2.0007 * np.sqrt((centred**2).sum(axis=1).max())
+    shares = pdist(X) / top
+    fraction, exponent = np.frexp(shares)
+    return rankdata(np.where(shares > 2.0**-24, exponent + np.floor(fraction * 2**15) / 2**15, -99))
+
+
+@pytest.mark.parametrize("kept", [0, 0.01, 2, 1000])
+@pytest.mark.parametrize("far", [0.0, 40.0])
+def test_rsa_is_that_of_ranks_by_level_however_many_levels_are_kept(
+    kept: float, far: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One far row makes the other distances so small in comparison that some levels have no code of two bytes."""
+    monkeypatch.setattr(ranks, "KEPT", kept)
+    monkeypatch.setattr(pairs, "TILE", 16)
+    monkeypatch.setattr(pairs, "WIDTH", 40)
+    A, B = space(), space(seed=6) + space()
+    A[3] = A[4]
+    A[0] += far
+    assert rsa(A, B) == pytest.approx(np.corrcoef(plainly_ranked(A), plainly_ranked(B))[0, 1], abs=1e-12)
+
+
+def test_most_levels_are_kept_in_two_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pairs, "TILE", 16)
+    monkeypatch.setattr(pairs, "WIDTH", 40)
+    monkeypatch.setattr(ranks, "KEPT", 1000)
+    centred = pairs.Centred.of(space())
+    ranked = ranks.RankedDistances.of(centred, 1, None)
+    assert ranked is not None
+    assert len(ranked.codes) > 0.9 * sum(1 for _ in centred.blocks(0, 120))
+    monkeypatch.setattr(ranks, "KEPT", 2)
+    fewer = ranks.RankedDistances.of(centred, 1, None)
+    assert fewer is not None
+    assert 0 < sum(codes.nbytes for codes in fewer.codes.values()) <= 2 * centred.lifted.nbytes
+    assert len(fewer.codes) < len(ranked.codes)
+
+
+def test_a_pass_over_divided_levels_offers_no_pair_twice() -> None:
+    """A collapsed space is passed twice: its nearest rows are still those of one pass."""
+    rng = np.random.default_rng(0)
+    A, B = (rng.normal(size=(2, 8))[np.arange(90) % 2] + 1e-5 * rng.normal(size=(90, 8)) for _ in "AB")
+    near = [Candidates.none(90, 4) for _ in "AB"]
+    ranks.rank_correlation(A, B, 1, *near)
+    for found, X in zip(near, (A, B), strict=True):
+        assert all(len(set(row)) == len(row) for row in found.row.tolist())
+        assert (found.nearest(X, np.arange(90))[0] == pairs.nearest_rows(X, 4)[0]).all()
 
 
 @pytest.mark.parametrize("far", [1e4, 1e6])

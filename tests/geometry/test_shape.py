@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from closerlook.errors import InputError
+from closerlook.geometry import pairs
 from closerlook.geometry.shape import (
     collapse,
-    each_strip,
     isotropy,
-    nearest_rows,
     participation_ratio,
     self_duality,
     two_nn,
@@ -184,7 +183,7 @@ def test_two_nn_distinguishes_rows_that_differ_in_the_last_digits() -> None:
     """Each point has a copy at distance 1e-9: the ratio of the two distances is large, but finite."""
     X = np.random.default_rng(0).uniform(size=(500, 3)) + 1000
     moved = X + np.array([1e-9, 0, 0])
-    ratio = np.sort(np.sqrt(nearest_rows(np.concatenate([X, moved]), 2)[1]), axis=1)
+    ratio = np.sort(np.sqrt(pairs.nearest_rows(np.concatenate([X, moved]), 2)[1]), axis=1)
     distance = np.linalg.norm(X - moved, axis=1).mean()
     assert ratio[:, 0].mean() / ratio[:, 1].mean() == pytest.approx(distance / 0.07, rel=0.3)
     assert 0 < two_nn(np.concatenate([X, moved])) < 1
@@ -199,56 +198,8 @@ def test_zeros_of_both_signs_are_one_place() -> None:
 def test_strips_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     X = np.random.default_rng(0).normal(size=(300, 5))
     whole = two_nn(X)
-    monkeypatch.setattr("closerlook.geometry.shape.TILE", 7)
-    monkeypatch.setattr("closerlook.geometry.shape.BLOCK_BYTES", 4 * 300 * 7)
+    monkeypatch.setattr("closerlook.geometry.pairs.BLOCK_BYTES", 4 * 300 * 7)
     assert two_nn(X, threads=1) == two_nn(X, threads=3) == whole
-
-
-# ---- nearest rows ----
-
-
-def plainly_nearest(X: np.ndarray, k: int) -> np.ndarray:
-    """(n, k) by all differences; of equally near rows the smaller."""
-    squared = ((X[:, None] - X) ** 2).sum(axis=2)
-    np.fill_diagonal(squared, np.inf)
-    return np.argsort(squared, axis=1, kind="stable")[:, :k]
-
-
-def spaces_with_ties() -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(0)
-    grid = rng.integers(0, 4, (150, 3)).astype(float)
-    return {
-        "normal": rng.normal(size=(150, 20)),
-        "grid, with rows that are there several times": grid,
-        "grid far away": grid / 8 + 1e6,
-        "one place": np.ones((40, 3)),
-        "one row far away": np.vstack([rng.normal(size=(99, 3)), np.full((1, 3), 1e6)]),
-        "large": grid * 2.0**600,
-        "small": grid * 2.0**-600,
-        "near copies": np.repeat(rng.normal(size=(50, 4)), 3, axis=0) + np.tile([[0.0], [1e-12], [3e-12]], (50, 1)),
-    }
-
-
-@pytest.mark.parametrize("name", spaces_with_ties())
-@pytest.mark.parametrize("k", [1, 2, 10])
-def test_the_nearest_rows_are_those_by_all_differences(name: str, k: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    X = spaces_with_ties()[name]
-    monkeypatch.setattr("closerlook.geometry.shape.TILE", 7)
-    monkeypatch.setattr("closerlook.geometry.shape.BLOCK_BYTES", 4 * len(X) * 7)
-    rows, squared = nearest_rows(X, k)
-    scaled = np.ldexp(X, -int(np.frexp(np.abs(X).max())[1]))
-    assert (rows == plainly_nearest(scaled, k)).all()
-    exact = ((scaled[:, None] - scaled[rows]) ** 2).sum(axis=2)
-    unit = (squared.max() / exact.max()) if exact.max() > 0 else 1.0
-    assert squared == pytest.approx(exact * unit, rel=1e-9)
-
-
-def test_strips_come_in_order_whichever_is_done_first() -> None:
-    n = 1 << 13
-    result = list(each_strip(lambda start, end: (start, end), n, threads=4))
-    assert [start for start, _ in result] == [0, *(end for _, end in result[:-1])]
-    assert result[-1][1] == n
-    assert len(result) > 4
 
 
 # ---- isotropy ----

@@ -9,16 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from closerlook.geometry.frame import Floats, Integers
-from closerlook.geometry.shape import (
-    around_mean,
-    centre,
-    class_means,
-    each_strip,
-    labelled,
-    later_distances,
-    nearest_mean,
-    one_thread,
-)
+from closerlook.geometry.pairs import Candidates, Centred, around_mean, each_strip, one_thread
+from closerlook.geometry.shape import class_means, labelled, nearest_mean
 
 MISSED = 1e-5
 """Added to the residual of each target, as in the code of LogME's authors: without it a perfect fit has no bound."""
@@ -34,6 +26,10 @@ class LabelFit:
     logme: the evidence of a linear model, higher is better (You et al. 2021). gdv: -1 for labels that are distant
     single points, 0 for labels unrelated to the space (Schilling et al. 2021). silhouette: from -1 to 1 (Rousseeuw
     1987).
+
+    >>> result = label_fit([[0.0], [0.0], [9.0], [9.0]], ["a", "a", "b", "b"])
+    >>> round(result.gdv, 6), round(result.silhouette, 6)
+    (-1.0, 1.0)
     """
 
     logme: float
@@ -45,9 +41,18 @@ class LabelFit:
         return asdict(self)
 
 
-def label_fit(X: ArrayLike, y: ArrayLike, *, threads: int | None = None) -> LabelFit:
-    """LogME, GDV and silhouette of a labelled space."""
-    return LabelFit(logme(X, y), gdv(X, y, threads=threads), silhouette(X, y, threads=threads))
+def label_fit(
+    X: ArrayLike, y: ArrayLike, *, threads: int | None = None, candidates: Candidates | None = None
+) -> LabelFit:
+    """LogME, GDV and silhouette of a labelled space. candidates: see `silhouette`.
+
+    >>> X = [[0.0, 1.0], [1.0, 0.0], [8.0, 9.0], [9.0, 8.0]]
+    >>> fits, mixed = label_fit(X, ["a", "a", "b", "b"]), label_fit(X, ["a", "b", "a", "b"])
+    >>> fits.logme > mixed.logme, fits.gdv < mixed.gdv, fits.silhouette > mixed.silhouette
+    (True, True, True)
+    """
+    fit = silhouette(X, y, threads=threads, candidates=candidates)
+    return LabelFit(logme(X, y), gdv(X, y, threads=threads), fit)
 
 
 def logme(X: ArrayLike, y: ArrayLike) -> float:
@@ -108,7 +113,9 @@ def gdv(X: ArrayLike, y: ArrayLike, *, threads: int | None = None) -> float:
     """
     points, codes, m = labelled(X, y)
     deviation = points.std(axis=0)
-    scores = 0.5 * (points - points.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+    scores = points - points.mean(axis=0)
+    scores *= 0.5
+    scores /= np.where(deviation > 0, deviation, 1.0)
     sums = _label_sums(scores, codes, m, threads)
     counts = np.bincount(codes, minlength=m).astype(np.float64)
     sums_by_label = np.zeros((m, m))
@@ -123,17 +130,20 @@ def gdv(X: ArrayLike, y: ArrayLike, *, threads: int | None = None) -> float:
     return float((within.mean() - between_labels.mean()) / math.sqrt(points.shape[1]))
 
 
-def silhouette(X: ArrayLike, y: ArrayLike, *, threads: int | None = None) -> float:
+def silhouette(
+    X: ArrayLike, y: ArrayLike, *, threads: int | None = None, candidates: Candidates | None = None
+) -> float:
     """The mean over rows of (b - a) / max(a, b).
 
-    a: the mean distance to the other rows of the same label; b: to the rows of the nearest other label.
+    a: the mean distance to the other rows of the same label; b: to the rows of the nearest other label. candidates: an
+    empty list of nearest rows, which this pass over all pairs fills for `two_nn`.
 
     >>> silhouette([[0.0], [0.0], [5.0], [5.0]], ["a", "a", "b", "b"])
     1.0
     """
     points, codes, m = labelled(X, y)
     counts = np.bincount(codes, minlength=m).astype(np.float64)
-    sums = _label_sums(points, codes, m, threads)
+    sums = _label_sums(points, codes, m, threads, candidates)
     rows = np.arange(len(codes))
     single = counts[codes] == 1
     own = sums[rows, codes] / np.maximum(counts[codes] - 1, 1)
@@ -145,21 +155,42 @@ def silhouette(X: ArrayLike, y: ArrayLike, *, threads: int | None = None) -> flo
     return float(values.mean())
 
 
-def _label_sums(points: Floats, codes: Integers, m: int, threads: int | None) -> Floats:
-    """(n, m) the sum of the distances from each row to the rows of each label; each pair is computed once."""
-    centred, squares = centre(points)
+def _label_sums(
+    points: Floats, codes: Integers, m: int, threads: int | None, candidates: Candidates | None = None
+) -> Floats:
+    """(n, m) the sum of the distances from each row to the rows of each label; each pair is computed once.
+
+    Rows are sorted by label, so that a block has few labels, and its sums are thin products.
+    """
+    order = np.argsort(codes, kind="stable")
+    centred, codes = Centred.of(points, order), codes[order]
     member = _members(codes, m)
 
-    def add(start: int, end: int) -> tuple[Floats, Floats]:
-        distances = later_distances(centred, squares, start, end)
-        return distances @ member[start:], distances[:, end - start :].T @ member[start:end]
+    def add(start: int, end: int) -> Floats:
+        sums = np.zeros((len(codes) - start, m))  # of the rows from `start` on
+        for block in centred.blocks(start, end):
+            if candidates:
+                candidates.offer(block)
+            distances, last = block.distances(), max(block.last, block.column)
+            own, other = _labels_at(codes, block.first, block.last), _labels_at(codes, block.column, block.end)
+            sums[block.first - start : block.last - start, other] += distances @ member[block.column : block.end, other]
+            later = distances[:, last - block.column :]
+            sums[last - start : block.end - start, own] += later.T @ member[block.first : block.last, own]
+        return sums
 
-    sums, start = np.zeros((len(codes), m)), 0
-    for own, later in each_strip(add, len(codes), threads):
-        sums[start : start + len(own)] += own
-        start += len(own)
-        sums[start:] += later
-    return sums
+    total = np.zeros((len(codes), m))
+    for sums in each_strip(add, len(codes), threads):
+        total[len(total) - len(sums) :] += sums
+    if candidates:
+        candidates.renumber(order, centred.squares)
+    unsorted = np.empty_like(total)
+    unsorted[order] = total
+    return unsorted
+
+
+def _labels_at(codes: Integers, start: int, end: int) -> slice:
+    """The labels of the sorted rows start to end."""
+    return slice(int(codes[start]), int(codes[end - 1]) + 1)
 
 
 def _members(codes: Integers, m: int) -> Floats:

@@ -76,7 +76,12 @@ def hull_distances(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Floats:
-    """(m, k) the distance from every query to every hull; arguments as for `nearest_hulls`."""
+    """(m, k) the distance from every query to every hull; arguments as for `nearest_hulls`.
+
+    >>> hulls = [np.array([0, 1]), np.array([2])]
+    >>> hull_distances([[0.0, 0.0], [2.0, 0.0], [1.0, 5.0]], hulls, [[1.0, 1.0], [1.0, 4.0]]).round(6).tolist()
+    [[1.0, 4.0], [4.0, 1.0]]
+    """
     work = _Work(X, members, queries, threads)
     m = len(work.Q)
     distances = np.zeros((m, len(members)))

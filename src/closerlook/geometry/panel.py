@@ -15,7 +15,17 @@ from closerlook.geometry.hulls import TAU
 from closerlook.geometry.kernels import Progress
 from closerlook.geometry.nulls import cover_of_pairs
 from closerlook.geometry.overlap import Overlap, largest_cluster_shares, overlaps
-from closerlook.geometry.shape import Collapse, Isotropy, collapse, isotropy, labelled, participation_ratio, two_nn
+from closerlook.geometry.pairs import Candidates
+from closerlook.geometry.shape import (
+    Collapse,
+    Isotropy,
+    collapse,
+    isotropy,
+    labelled,
+    participation_ratio,
+    principal_variances,
+    two_nn,
+)
 from closerlook.notebook import html
 
 if TYPE_CHECKING:
@@ -34,6 +44,12 @@ class Panel:
     largest_cluster_share: the share of a label's rows in its largest cluster, mean over labels. overlaps: the pairs of
     labels that are not linearly separable. cover: the probability that rows in general position with random labels are
     separable; ratio: n / 2d; both for the rows of two labels, mean over pairs.
+
+    >>> panel = describe_space([[0.0, 0.0], [0.0, 1.0], [4.0, 0.0], [4.0, 1.0], [5.0, 0.0]], [*"aabbb"])
+    >>> panel
+    Panel(5 × 2, 2 labels, 19 measures)
+    >>> panel.n_overlapping_pairs, panel.largest_cluster_share
+    (0, 1.0)
     """
 
     n: int
@@ -128,15 +144,17 @@ def describe_space(
     shares = [math.nan] if known is None else list(largest_cluster_shares(known).values())
     overlapping = step(lambda: overlaps(points, y, tau=tau, threads=threads))
     cover, ratio = cover_of_pairs(codes, d)
+    near, variances = Candidates.none(n, 2), principal_variances(points)
+    fit = step(lambda: label_fit(points, y, threads=threads, candidates=near))
     return Panel(
         n=n,
         d=d,
         m=m,
         collapse=step(lambda: collapse(points, y)),
-        participation_ratio=step(lambda: participation_ratio(points)),
-        two_nn=step(lambda: two_nn(points, threads=threads)),
-        isotropy=step(lambda: isotropy(points)),
-        label_fit=step(lambda: label_fit(points, y, threads=threads)),
+        participation_ratio=step(lambda: participation_ratio(points, variances=variances)),
+        two_nn=step(lambda: two_nn(points, threads=threads, candidates=near)),
+        isotropy=step(lambda: isotropy(points, variances=variances)),
+        label_fit=fit,
         largest_cluster_share=sum(shares) / len(shares),
         overlaps=tuple(overlapping),
         cover=cover,

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from closerlook.errors import InputError
-from closerlook.geometry import kernels
 from closerlook.geometry.frame import Floats, Integers
-from closerlook.geometry.shape import (
-    around_mean,
-    centre,
-    each_strip,
-    in_range,
-    later_distances,
-    nearest_rows,
-    one_thread,
-)
+from closerlook.geometry.pairs import Candidates, around_mean, nearest_rows, one_thread
+from closerlook.geometry.ranks import rank_correlation
+from closerlook.geometry.shape import in_range
 
 NEIGHBOURS = 10
 
@@ -35,6 +27,11 @@ class PointSimilarity:
     cka: linear, debiased, so that unrelated spaces have expectation 0 (Nguyen et al. 2021). procrustes: the sum of the
     singular values of A'B, both centred and scaled to length 1. rsa: the rank correlation of the distances between all
     pairs of rows. neighbours: the Jaccard index of the k nearest rows, mean over rows.
+
+    >>> A = np.random.default_rng(0).normal(size=(50, 3))
+    >>> point_similarity = compare_points(A, 2 * A[:, ::-1] + 1)
+    >>> {name: round(value, 6) for name, value in point_similarity.to_dict().items()}
+    {'cka': 1.0, 'procrustes': 1.0, 'rsa': 1.0, 'neighbours': 1.0, 'n': 50, 'k': 10}
     """
 
     cka: float
@@ -50,10 +47,28 @@ class PointSimilarity:
 
 
 def compare_points(A: ArrayLike, B: ArrayLike, *, k: int = NEIGHBOURS, threads: int | None = None) -> PointSimilarity:
-    """All point similarities of two spaces with the same rows."""
+    """All point similarities of two spaces with the same rows.
+
+    >>> rng = np.random.default_rng(0)
+    >>> A, noise = rng.normal(size=(200, 5)), rng.normal(size=(200, 5))
+    >>> near, unrelated = compare_points(A, A + 0.1 * noise), compare_points(A, noise)
+    >>> near.cka > 0.9 > 0.2 > unrelated.cka, near.neighbours > unrelated.neighbours
+    (True, True)
+    """
     a, b = _paired(A, B)
-    shared = shared_neighbours(a, b, k=k, threads=threads)
-    return PointSimilarity(linear_cka(a, b), procrustes(a, b), rsa(a, b, threads=threads), shared, len(a), k)
+    n = len(a)
+    _check_neighbours(k, n)
+    cka, rotated, differ = linear_cka(a, b), procrustes(a, b), _differ(a, b)
+    del a, b  # so that the passes over all pairs have this memory
+    near_a, near_b = Candidates.none(n, k), Candidates.none(n, k)
+    correlation = rank_correlation(A, B, threads, near_a, near_b)
+    shared = math.nan
+    if differ:
+        every = np.arange(n)
+        shared = _shared(
+            *(near.nearest(in_range(space), every, threads)[0] for near, space in ((near_a, A), (near_b, B)))
+        )
+    return PointSimilarity(cka, rotated, correlation, shared, n, k)
 
 
 def linear_cka(A: ArrayLike, B: ArrayLike) -> float:
@@ -120,45 +135,8 @@ def rsa(A: ArrayLike, B: ArrayLike, *, threads: int | None = None) -> float:
     inner products there are only rounding error. The result does not depend on the number of threads, and on the size
     of strips only by the order in which products are summed.
     """
-    a, b = _paired(A, B)
-    spaces = [centre(space) for space in (a, b)]
-    tops = [_top(squares) for _, squares in spaces]
-    if len(a) < 3 or min(tops) == 0:
-        return math.nan
-    n = len(a)
-    levels = [kernels.Levels(1 / top) for top in tops]
-
-    def count(start: int, end: int) -> list[Integers]:
-        return [level.count(later_distances(*space, start, end)) for level, space in zip(levels, spaces, strict=True)]
-
-    def multiply(start: int, end: int) -> float:
-        strips = [later_distances(*space, start, end) for space in spaces]
-        return kernels.rank_products(strips, levels, ranks)
-
-    counts = _sums(each_strip(count, n, threads))
-    finer = [level.refined(count_of_level) for level, count_of_level in zip(levels, counts, strict=True)]
-    if finer != levels:
-        levels = finer
-        counts = _sums(each_strip(count, n, threads))
-    middle = (n * (n - 1) / 2 + 1) / 2
-    ranks = [level.ranks(count_of_level) - middle for level, count_of_level in zip(levels, counts, strict=True)]
-    squares = [float(count_of_level @ rank**2) for count_of_level, rank in zip(counts, ranks, strict=True)]
-    if min(squares) == 0:
-        return math.nan
-    return sum(each_strip(multiply, n, threads)) / math.sqrt(squares[0] * squares[1])
-
-
-def _sums(parts: Iterator[list[Integers]]) -> list[Integers]:
-    """The counts of the two spaces, each summed over strips."""
-    sums = next(parts)
-    for counts in parts:
-        sums = [np.add(whole, part, out=whole) for whole, part in zip(sums, counts, strict=True)]
-    return sums
-
-
-def _top(squares: Floats) -> float:
-    """An upper bound of all distances; odd, so that no level ends at a round fraction, where ties are likely."""
-    return 2.0007 * math.sqrt(float(squares.max()))
+    _paired(A, B)
+    return rank_correlation(A, B, threads)
 
 
 def shared_neighbours(A: ArrayLike, B: ArrayLike, *, k: int = NEIGHBOURS, threads: int | None = None) -> float:
@@ -167,13 +145,26 @@ def shared_neighbours(A: ArrayLike, B: ArrayLike, *, k: int = NEIGHBOURS, thread
     The smaller row wins a tie. NaN if all rows of a space are identical.
     """
     a, b = _paired(A, B)
-    if not 1 <= k < len(a):
-        raise InputError(f"k is {k}; expected 1 to {len(a) - 1}, as there are {len(a)} rows")
-    if any((space == space[0]).all() for space in (a, b)):
-        return math.nan
-    near = np.sort(np.hstack([nearest_rows(space, k, threads)[0] for space in (a, b)]), axis=1)
+    _check_neighbours(k, len(a))
+    return _shared(*(nearest_rows(space, k, threads)[0] for space in (a, b))) if _differ(a, b) else math.nan
+
+
+def _shared(near_a: Integers, near_b: Integers) -> float:
+    """The Jaccard index of the neighbours (n, k) in two spaces, mean over rows."""
+    near, k = np.sort(np.hstack([near_a, near_b]), axis=1), near_a.shape[1]
     shared = (near[:, 1:] == near[:, :-1]).sum(axis=1)
     return float((shared / (2 * k - shared)).mean())
+
+
+def _differ(*spaces: Floats) -> bool:
+    """Whether each space has rows that are not identical."""
+    return all((space != space[0]).any() for space in spaces)
+
+
+def _check_neighbours(k: int, n: int) -> None:
+    """Raise InputError unless each of n rows has k others."""
+    if not 1 <= k < n:
+        raise InputError(f"k is {k}; expected 1 to {n - 1}, as there are {n} rows")
 
 
 def _paired(A: ArrayLike, B: ArrayLike) -> tuple[Floats, Floats]:

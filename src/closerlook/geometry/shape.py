@@ -1,31 +1,16 @@
-"""The shape of one space: neural collapse, dimension, isotropy; and loops over all pairs of rows."""
+"""The shape of one space: neural collapse, dimension, isotropy."""
 
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
-from functools import cache
-from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from closerlook.errors import InputError
-from closerlook.geometry import kernels
-from closerlook.geometry.frame import Floats, Frame, Integers, as_labels, as_points, blocks, check_two_labels
-
-BLOCK_BYTES = 1 << 25
-"""Memory for the distances from a strip of rows to all rows; several strips are computed in parallel."""
-
-TILE = 128
-"""Rows whose distances are one matrix product. Strips begin at multiples of it."""
-
-MOST_TASKS = 8
-"""The maximum number of tasks that run in parallel, so that memory is bounded for any number of threads."""
+from closerlook.geometry.frame import Floats, Integers, as_labels, as_points, blocks, check_two_labels
+from closerlook.geometry.pairs import Candidates, around_mean, nearest_rows, one_thread
 
 EMPTY = 1e-6
 """Directions with less than this fraction of the largest spread are rounding errors of 32-bit vectors."""
@@ -46,6 +31,10 @@ class Collapse:
     deviation over mean of the lengths of the label means. nc2_angle: standard deviation of their cosines. nc3: distance
     between the means and the weights of the least-squares linear classifier, both scaled to length 1. nc4: the share of
     rows for which that classifier agrees with the nearest mean.
+
+    >>> result = collapse([[1.0, 0.0], [1.0, 0.0], [-1.0, 0.0], [-1.0, 0.0]], ["a", "a", "b", "b"])
+    >>> {name: round(value, 6) for name, value in result.to_dict().items()}
+    {'nc1': 0.0, 'cdnv': 0.0, 'nc2_norm': 0.0, 'nc2_angle': 0.0, 'nc3': 0.0, 'nc4': 1.0}
     """
 
     nc1: float
@@ -163,27 +152,39 @@ def _cosines(rows: Floats) -> Floats:
 # ---- dimension ----
 
 
-def participation_ratio(X: ArrayLike) -> float:
+def participation_ratio(X: ArrayLike, *, variances: Floats | None = None) -> float:
     """The effective number of dimensions: (sum of variances)² over the sum of squared variances.
+
+    variances: those along the principal axes, if known.
 
     >>> round(participation_ratio([[1, 0], [-1, 0], [0, 1], [0, -1]]), 9)
     2.0
     """
-    values = _variances(in_range(X))
+    values = principal_variances(in_range(X)) if variances is None else variances
     total = (values**2).sum()
     return float(values.sum() ** 2 / total) if total > 0 else 0.0
 
 
-def two_nn(X: ArrayLike, *, discard: float = 0.1, threads: int | None = None) -> float:
+def two_nn(
+    X: ArrayLike, *, discard: float = 0.1, threads: int | None = None, candidates: Candidates | None = None
+) -> float:
     """The intrinsic dimension from the distances to the two nearest neighbours (Facco et al. 2017).
 
     Identical rows count once. discard: the share of the largest ratios excluded from the fit, as in the paper. NaN with
-    fewer than four distinct rows.
+    fewer than four distinct rows. candidates: for the two nearest rows, from a pass over all pairs of another measure.
+
+    >>> t = np.random.default_rng(0).uniform(size=(1000, 1))
+    >>> round(two_nn(np.hstack([t, 2 * t, -t])))
+    1
     """
-    points = _places(in_range(X))
-    if len(points) < 4:
+    points = in_range(X)
+    distinct = _distinct(points)
+    if len(distinct) < 4:
         return math.nan
-    squared = nearest_rows(points, 2, threads)[1]
+    if candidates:
+        squared = candidates.nearest(points, distinct, threads)[1]
+    else:
+        squared = nearest_rows(points[distinct], 2, threads)[1]
     ratio = np.sort(np.sqrt(squared[:, 1] / squared[:, 0]))
     kept = ratio[: int(len(ratio) * (1 - discard))]
     logs = np.log(kept)
@@ -196,11 +197,12 @@ def _open_share(n: int) -> Floats:
     return -np.log(1 - np.arange(1, n + 1) / (n + 1))
 
 
-def _places(points: Floats) -> Floats:
-    """The distinct rows, in an order that depends on these rows alone."""
+def _distinct(points: Floats) -> Integers:
+    """The first of each set of identical rows, in ascending order."""
     rows = np.ascontiguousarray(points + 0.0)  # turns -0 into 0
     whole = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
-    return rows[np.unique(whole, return_index=True)[1]]
+    first: Integers = np.sort(np.unique(whole, return_index=True)[1])
+    return first
 
 
 # ---- isotropy ----
@@ -213,6 +215,10 @@ class Isotropy:
     iso_score: 1 for equal variance in all directions, 0 for variance in one (Rudman et al. 2022).
     mean_cosine: the mean cosine of two rows. outlier_dimensions: the share of dimensions whose mean is more than
     OUTLYING standard deviations from the mean of all dimensions (Kovaleva et al. 2021).
+
+    >>> result = isotropy([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    >>> {name: round(value, 6) for name, value in result.to_dict().items()}
+    {'iso_score': 1.0, 'mean_cosine': -0.333333, 'outlier_dimensions': 0.0}
     """
 
     iso_score: float
@@ -224,8 +230,8 @@ class Isotropy:
         return asdict(self)
 
 
-def isotropy(X: ArrayLike) -> Isotropy:
-    """IsoScore, mean cosine and outlier dimensions of a space.
+def isotropy(X: ArrayLike, *, variances: Floats | None = None) -> Isotropy:
+    """IsoScore, mean cosine and outlier dimensions of a space. variances: along the principal axes, if known.
 
     >>> isotropy([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]).iso_score
     1.0
@@ -239,7 +245,8 @@ def isotropy(X: ArrayLike) -> Isotropy:
     means = points.mean(axis=0)
     deviation = means.std()
     outlying = np.abs(means - means.mean()) > OUTLYING * deviation if deviation > 0 else np.zeros(d, bool)
-    return Isotropy(_iso_score(_variances(points), d), cosine, float(outlying.mean()))
+    values = principal_variances(points) if variances is None else variances
+    return Isotropy(_iso_score(values, d), cosine, float(outlying.mean()))
 
 
 def _iso_score(variances: Floats, d: int) -> float:
@@ -254,7 +261,7 @@ def _iso_score(variances: Floats, d: int) -> float:
     return float((d * share - 1) / (d - 1))
 
 
-def _variances(points: Floats) -> Floats:
+def principal_variances(points: Floats) -> Floats:
     """Variances along the principal axes, largest first; at most as many as rows or columns."""
     centred = around_mean(points)
     n, d = centred.shape
@@ -286,115 +293,9 @@ def labelled(X: ArrayLike, y: ArrayLike) -> tuple[Floats, Integers, int]:
     return points, codes, len(labels)
 
 
-def around_mean(points: Floats) -> Floats:
-    """The points minus their mean; exactly 0 if all are identical, in spite of the rounding of the mean."""
-    return np.zeros_like(points) if (points == points[0]).all() else points - points.mean(axis=0)
-
-
 def class_means(points: Floats, codes: Integers, m: int) -> tuple[Floats, Floats]:
     """(m, d) the mean of each label, and (m,) its number of rows."""
     counts = np.bincount(codes, minlength=m).astype(np.float64)
     order = np.argsort(codes, kind="stable")
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(np.int64)
     return np.add.reduceat(points[order], starts, axis=0) / counts[:, None], counts
-
-
-# ---- all pairs of rows ----
-
-Task = TypeVar("Task")
-Result = TypeVar("Result")
-
-
-def each_strip(
-    work: Callable[[int, int], Result], n: int, threads: int | None = None, item: int = 8
-) -> Iterator[Result]:
-    """Results of work(start, end) for consecutive strips of n rows.
-
-    item: bytes of one distance. Strips do not depend on the number of threads.
-    """
-    rows = max(1, BLOCK_BYTES // (item * n * TILE)) * TILE
-    strips = [(start, min(start + rows, n)) for start in range(0, n, rows)]
-    return in_order(lambda strip: work(*strip), strips, threads)
-
-
-def in_order(work: Callable[[Task], Result], tasks: Sequence[Task], threads: int | None = None) -> Iterator[Result]:
-    """The result of each task, in the order of the tasks.
-
-    Linear algebra uses one thread per task, so results do not depend on the number of threads.
-    """
-    workers = max(1, min(kernels.count_threads(threads), len(tasks), MOST_TASKS))
-    with one_thread(), ThreadPoolExecutor(workers) as pool:
-        waiting: deque[Future[Result]] = deque()
-        for task in tasks:
-            if len(waiting) > workers:  # bounds the memory of results not yet fetched
-                yield waiting.popleft().result()
-            waiting.append(pool.submit(work, task))
-        while waiting:
-            yield waiting.popleft().result()
-
-
-def one_thread() -> AbstractContextManager[Any]:
-    """Limit linear algebra to one thread, so that results do not depend on the number of threads.
-
-    It is also faster on a busy machine: threads that wait for each other slow a small decomposition down tenfold.
-    """
-    limited: AbstractContextManager[Any] = _linear_algebra().limit(limits=1, user_api="blas")
-    return limited
-
-
-@cache
-def _linear_algebra() -> Any:
-    """The linear algebra libraries of this process, found once: the search takes milliseconds."""
-    import scipy.linalg  # noqa: F401 - it loads a BLAS of its own, which must be limited too
-    import threadpoolctl
-
-    return threadpoolctl.ThreadpoolController()
-
-
-def later_distances(centred: Floats, squares: Floats, start: int, end: int) -> Floats:
-    """(end - start, n - start) the distances from the rows of a strip to each other and to all later rows.
-
-    centred, squares: as `centre` returns them. BLAS computes the last digits of an entry differently in products of
-    different shapes. So the product that an entry comes from depends on n and TILE alone, not on the strip: TILE rows
-    with all rows from the first of these on.
-    """
-    result: Floats = np.empty((end - start, len(centred) - start))
-    for first in range(start, end, TILE):
-        last = min(first + TILE, end)
-        tile = result[first - start : last - start, first - start :]
-        np.matmul(-2 * centred[first:last], centred[first:].T, out=tile)
-        tile += squares[first:last, None]
-        tile += squares[first:]
-        np.maximum(tile, 0, out=tile)
-        np.fill_diagonal(tile, 0.0)
-        np.sqrt(tile, out=tile)
-        result[first - start : last - start, : first - start] = result[: first - start, first - start : last - start].T
-    return result
-
-
-def centre(points: Floats) -> tuple[Floats, Floats]:
-    """The points minus their mean, and their squared lengths."""
-    centred = around_mean(points)
-    return centred, np.einsum("ij,ij->i", centred, centred)
-
-
-def nearest_rows(points: Floats, k: int, threads: int | None = None) -> tuple[Integers, Floats]:
-    """(n, k) the nearest other rows of each row, and their squared distances in units of a power of two.
-
-    Candidates are chosen in single precision with a bound on its error. Their distances are computed from differences
-    of coordinates, so that nearly identical rows are distinguished. The smaller row wins a tie.
-    """
-    frame = Frame.of(points)
-    scaled, centred = np.ldexp(points, -frame.exponent), frame.place(points)
-    squares = np.einsum("ij,ij->i", centred, centred)
-    lengths, single, offsets = np.sqrt(squares), centred.astype(np.float32), squares.astype(np.float32)
-    # An inner product of d terms and a sum, in any order: d + 1 roundings; the operands: 3; the rest is a margin.
-    unit = 1.01 * (points.shape[1] + 8) * 2.0**-24
-
-    def search(start: int, end: int) -> tuple[Integers, Floats]:
-        estimates = (-2 * single[start:end]) @ single.T
-        estimates += offsets
-        return kernels.nearest_in_strip(scaled, lengths, estimates, first=start, k=k, unit=unit)
-
-    strips = list(each_strip(search, len(points), threads, item=4))
-    return np.concatenate([rows for rows, _ in strips]), np.concatenate([squared for _, squared in strips])
