@@ -12,7 +12,7 @@ import pytest
 import closerlook
 from closerlook.differences import Difference, diff
 from closerlook.differences.measuring import paired_change
-from closerlook.differences.spaces import pair_layers
+from closerlook.differences.spaces import Trust, find_encoder, pair_layers
 from closerlook.encoders.source import EncoderInfo, resolve
 from closerlook.errors import InputError
 from closerlook.escaping import HIDDEN
@@ -20,6 +20,7 @@ from closerlook.geometry import cluster, cluster_distances, label_distances
 from closerlook.tasks import load_task
 from closerlook.tasks.readers import read_task
 from closerlook.tasks.task import Task, sample_split
+from closerlook.tuning import tune
 from closerlook.tuning.heads import head_scores
 from tests.threads import one_torch_thread
 from tests.tuning.trainings import train
@@ -116,6 +117,21 @@ def test_unrelated_encoders_are_compared_without_movements(tmp_path: Path) -> No
     assert result.examples.moved.isna().all()
     assert result.last_layer("toy-pos").loc["accuracy"].before > result.last_layer("toy-pos").loc["accuracy"].after
     assert "not versions of one model" in result.write(tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize("save_weights", [True, False])
+def test_of_a_folder_of_tune_the_last_step_is_taken_and_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, save_weights: bool
+) -> None:
+    settings = {"epochs": 0.5, "snapshots": [0, 2], "layers": "last", "splits": "test", "save_weights": save_weights}
+    tune("bert-tiny", "toy-question", out=tmp_path, device="cpu", **settings)  # type: ignore[arg-type]
+    if not save_weights:
+        with pytest.raises(InputError, match="contains no weights; run `closerlook tune` with --save-weights"):
+            find_encoder(tmp_path, Trust())
+        return
+    found = find_encoder(tmp_path, Trust(), resolve("bert-tiny"))
+    assert (found.name, found.folder) == ("step-6", tmp_path / "step-6")
+    assert caplog.messages[-1] == f"{tmp_path} holds several checkpoints; the last one is compared (step 6)"
 
 
 def test_the_same_encoder_twice_is_refused() -> None:

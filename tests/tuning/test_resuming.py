@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from filelock import FileLock
 
 from closerlook.encoders.encoder import Encoder
 from closerlook.encoders.source import EMBEDDED
@@ -21,8 +23,10 @@ from closerlook.errors import InputError, WorkError
 from closerlook.representations.store import Store
 from closerlook.tasks.task import Task
 from closerlook.tuning import TuningResult, resuming, snapshot_spaces, tune
+from closerlook.tuning.existing import read_run
+from closerlook.tuning.growing import checkpoint_folders
 from closerlook.tuning.resuming import INDEX
-from closerlook.tuning.weights import save_weights
+from closerlook.tuning.weights import remove_unfinished, save_weights
 from tests.tuning.tasks import small
 
 SHORT: dict[str, Any] = {"epochs": 3, "batch_size": 8, "learning_rate": 1e-3, "layers": "last"}
@@ -319,6 +323,64 @@ def test_two_processes_that_save_the_same_weights_leave_complete_folders(tmp_pat
         list(threads.map(save, range(8)))
     assert Encoder.load(str(tmp_path / "step-4")).info.layers == 2
     assert [path.name for path in tmp_path.iterdir()] == ["step-4"]
+
+
+def kill_in(function: str, out: Path, store: Path) -> None:
+    """Fine-tune in another process that is killed when it calls a function of the module `weights`."""
+    code = (
+        "import os, signal; from closerlook.tuning import tune, weights; from tests.tuning.tasks import small; "
+        f"weights.{function} = lambda *rest: os.kill(os.getpid(), signal.SIGKILL); "
+        f"tune(task=small(), out={str(out)!r}, store={str(store)!r}, epochs=1, layers='last', save_weights=True)"
+    )
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == -signal.SIGKILL
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("function", ["write_stated_pool", "move_into_place"])
+def test_incomplete_weights_of_a_killed_run_are_no_checkpoints_and_are_removed_by_the_next_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, function: str
+) -> None:
+    out = tmp_path / "run"
+    kill_in(function, out, tmp_path / "store")
+    (part,) = out.glob(".step-0.*.part")
+    assert (part / "model.safetensors").is_file()
+    assert checkpoint_folders(f"{out}/step-*") == checkpoint_folders(str(out)) == []
+    with pytest.raises(InputError, match="contains no checkpoints"):
+        read_run(out, EMBEDDED)
+    caplog.set_level(logging.INFO, "closerlook.tuning")
+    options: dict[str, Any] = {"epochs": 1, "layers": "last", "snapshots": 2, "save_weights": True}
+    tune(task=small(), out=out, store=tmp_path / "store", **options)
+    assert f"incomplete weights of an interrupted run removed from {out}: {part.name}" in caplog.messages
+    assert sorted(path.name for path in out.iterdir()) == ["step-0", "step-2", "tuned.json"]
+
+
+@pytest.mark.parametrize("is_finished", [True, False])
+def test_the_next_run_removes_incomplete_weights(tmp_path: Path, is_finished: bool) -> None:
+    out, options = tmp_path / "run", SHORT | {"epochs": 0.5, "store": tmp_path / "store"}
+    names = [
+        ".step-4.0a1b.part.lock",
+        ".step-9.2c3d.part.lock",
+    ]  # the second folder was not made yet
+    if is_finished:
+        tune(EMBEDDED, small(), out=out, **options)
+    (out / names[0].removesuffix(".lock")).mkdir(parents=True)
+    for name in names:
+        (out / name).touch()
+    tune(EMBEDDED, small(), out=out, **options)
+    assert [path.name for path in out.iterdir()] == ["tuned.json"]
+
+
+def test_incomplete_weights_stay_while_their_process_lives_and_old_ones_without_a_lock_go(tmp_path: Path) -> None:
+    living, new, old = (tmp_path / f".step-4.{name}.part" for name in ("living", "new", "old"))
+    for part in (living, new, old):
+        part.mkdir()
+    os.utime(old, (0, 0))
+    with FileLock(f"{living}.lock"):  # as another process has it
+        remove_unfinished(tmp_path)
+        assert sorted(path.name for path in tmp_path.glob("*.part")) == [living.name, new.name]
+    remove_unfinished(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [new.name]
 
 
 def test_invalid_input_leaves_no_folder_behind(tmp_path: Path) -> None:

@@ -21,7 +21,10 @@ def diff(
     before: Annotated[str, Argument(help="Encoder before the training: folder, Hugging Face ID, or adapter folder.")],
     after: Annotated[
         str,
-        Argument(help="Encoder after it, or another one; of a Trainer's output folder, the last checkpoint is taken."),
+        Argument(
+            help="Encoder after it, or another one; of the output folder of a Trainer, or of `closerlook tune "
+            "--save-weights`, the last checkpoint is taken."
+        ),
     ],
     task: Annotated[
         list[str], Option("--task", "-t", help="Task to measure: a name or a file; may be repeated (forgetting).")

@@ -38,6 +38,15 @@ class Difference:
     layer; distances to the nearest other label in RMS radii; moved: 'farther' or 'closer' if the change is significant
     (p ≤ 0.05 after Holm). examples: one row for each test example, at the last layer; moved: in RMS radii; became:
     'right' or 'wrong' if the label of its nearest cluster changed to or from the true one.
+
+    >>> from closerlook import diff
+    >>> result = diff("random:bert-tiny", "bert-tiny", "toy-question", max_examples=100, shuffles=0, resamples=4)
+    >>> result
+    Difference(random:bert-tiny → bert-tiny: toy-question)
+    >>> result.changes("toy-question")["clusters"].after, result.labels.shape[0], result.examples.shape[0]
+    (19.0, 19, 86)
+    >>> result.write("diff.html").name
+    'diff.html'
     """
 
     before: str

@@ -62,16 +62,24 @@ def diff(
 ) -> Difference:
     """What changed from one encoder to another, on the same examples of one or more tasks.
 
-    Nothing is trained but small probes. before, after: encoders, see `Encoder.load`; of a Trainer's output folder,
-    the last checkpoint is taken. They may be a base and its fine-tuned version, two fine-tuned versions, or
-    unrelated encoders; for these, only what does not depend on coordinates is compared. task: the tasks; if train
-    is the only split of one, a fifth of it becomes its test split, with a note in the log and in `settings`.
+    Nothing is trained but small probes. before, after: encoders, see `Encoder.load`; of the output folder of a
+    Trainer, or of `tune` with save_weights, the last checkpoint is taken. They may be a base and its fine-tuned
+    version, two fine-tuned versions, or unrelated encoders; for these, only what does not depend on coordinates is
+    compared. task: the tasks; if train is the only split of one, a fifth of it becomes its test split, with a note in
+    the log and in `settings`.
     max_examples: of each split; larger splits are sampled. shuffles: labellings for the null of separability, at
     the last layer. resamples: half samples for the p-values of label distances. progress: called with the number of
     finished steps and of all steps. Other options: see `extract`.
 
-    >>> result = diff("bert-tiny", "out/checkpoint-500", "mine.csv")  # doctest: +SKIP
-    >>> print(result)  # doctest: +SKIP
+    >>> result = diff("random:bert-tiny", "bert-tiny", "toy-question", max_examples=100, shuffles=0, resamples=4)
+    >>> print(result)  # doctest: +ELLIPSIS
+    random:bert-tiny → bert-tiny
+    toy-question:
+      Probe accuracy ...
+      Clusters ...
+      Distance to the nearest other label ...
+      Similarity of the two spaces: ...
+      By nearest cluster, ...
     """
     for name, value, least in (
         ("max_examples", max_examples, 10),

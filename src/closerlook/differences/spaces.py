@@ -19,6 +19,7 @@ from closerlook.representations.store import Store
 from closerlook.tasks.task import Task, choose_test_split, sample_split
 from closerlook.tuning.existing import CHECKPOINT, read_run
 from closerlook.tuning.heads import has_head, head_scores
+from closerlook.tuning.tuned import FILE as TUNED_FILE
 
 log = logging.getLogger("closerlook.differences")
 
@@ -69,18 +70,22 @@ class Trust(NamedTuple):
 
 
 def find_encoder(name: str | os.PathLike[str], trust: Trust, base: Source | None = None) -> Source:
-    """The files of an encoder; of a Trainer's output folder, those of its last checkpoint.
+    """The files of an encoder; of the folder of a training (a Trainer's, or that of `tune`), of its last checkpoint.
 
     base: the encoder whose tokenizer is used if the folder has none.
     """
     text = os.fspath(name)
     folder = Path(os.path.expanduser(text))
-    if folder.is_dir() and not (folder / "config.json").is_file() and any(map(CHECKPOINT.search, os.listdir(folder))):
+    if folder.is_dir() and not (folder / "config.json").is_file() and _has_checkpoints(folder):
         run = read_run(folder, None if base is None else str(base.folder), **trust._asdict())
         last = run.checkpoints[-1]
         log.warning("%s holds several checkpoints; the last one is compared (step %d)", folder, last.step)
         return last.source
     return resolve(text, tokenizer=None if base is None else base.folder, **trust._asdict())
+
+
+def _has_checkpoints(folder: Path) -> bool:
+    return (folder / TUNED_FILE).is_file() or any(map(CHECKPOINT.search, os.listdir(folder)))
 
 
 def pair_layers(infos: tuple[EncoderInfo, EncoderInfo]) -> list[tuple[int, int]]:

@@ -28,6 +28,10 @@ class Alarm:
     measure: `held_out_accuracy` or `similarity` (to the start of the training). reference: of accuracy, its highest
     value so far; of similarity, the lowest similarity of two halves of the examples at the start. p_value: of accuracy,
     the one-sided exact McNemar test on the same held-out examples; NaN for similarity.
+
+    >>> alarm = Alarm("toy-pos", 2, 90, "held_out_accuracy", value=0.81, reference=0.9, p_value=2e-5)
+    >>> print(alarm)  # doctest: +ELLIPSIS
+    step 90, task toy-pos, layer 2: held-out accuracy fell from 0.900, its highest value so far, to 0.810 (McNemar ...)
     """
 
     task: str

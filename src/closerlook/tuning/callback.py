@@ -62,7 +62,8 @@ class GeometryCallback(TrainerCallback):  # type: ignore[misc]  # transformers i
     default.
 
     >>> callback = GeometryCallback(["toy-pos", "toy-dep"], every=50, layers="last", results="geometry.jsonl")
-    >>> callback.attach(trainer)  # doctest: +SKIP
+    >>> [(watched.task.name, len(watched.split)) for watched in callback.tasks]
+    [('toy-pos', 2000), ('toy-dep', 2000)]
     """
 
     def __init__(

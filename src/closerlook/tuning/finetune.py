@@ -32,6 +32,7 @@ from closerlook.tasks.task import Task
 from closerlook.tuning.settings import TaskSource, TuningSettings
 from closerlook.tuning.steps import choose_texts, planned_steps
 from closerlook.tuning.tuned import FILE, TuningResult, snapshot_spaces
+from closerlook.tuning.weights import remove_unfinished
 
 if TYPE_CHECKING:
     from closerlook.encoders.encoder import Encoder
@@ -75,8 +76,8 @@ def tune(
     progress: called with the number of finished steps and the
     number of all steps.
 
-    >>> run = tune("bert-tiny", "toy-question", epochs=1, snapshots=2, layers="last")  # doctest: +SKIP
-    >>> [snapshot.step for snapshot in run.snapshots], run.settings.learning_rate  # doctest: +SKIP
+    >>> run = tune("bert-tiny", "toy-question", epochs=1, snapshots=2, layers="last")
+    >>> [snapshot.step for snapshot in run.snapshots], run.settings.learning_rate
     ([0, 12], 0.0003)
     """
     chosen = (settings or TuningSettings()).change(**changes)
@@ -97,7 +98,10 @@ def tune(
         resume=resume,
     )
     with progress_bar("training steps", progress) as show:
-        return request.finished_run() or _train(request, show)
+        finished = request.finished_run()
+        if folder is not None:
+            remove_unfinished(folder)
+        return finished or _train(request, show)
 
 
 @dataclass(frozen=True, eq=False)

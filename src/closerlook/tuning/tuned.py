@@ -34,6 +34,12 @@ class Snapshot:
     loss, accuracy: of the linear head, without dropout, for each split of the fine-tuning's task.
     nc3: NC3 with the head, on train (see `geometry.self_duality`); None at step 0, where the head is random.
     weights: the folder with its saved weights, relative to the run's folder; None if they were not saved.
+
+    >>> from closerlook import tune
+    >>> run = tune("bert-tiny", "toy-question", epochs=1, snapshots=2, layers="last")
+    >>> snapshot = run.snapshot(-1)
+    >>> snapshot.step, snapshot.epoch, sorted(snapshot.accuracy)
+    (12, 1.0, ['test', 'train'])
     """
 
     step: int
@@ -51,6 +57,13 @@ class TuningResult:
 
     base: the fingerprint of the pretrained encoder. parameters: the number of its parameters. settings: resolved, with
     all defaults filled in. steps: the number of optimiser steps. seconds: the total time. device: where it ran.
+
+    >>> from closerlook import tune
+    >>> run = tune("bert-tiny", "toy-question", epochs=1, snapshots=2, layers="last", out="run")
+    >>> run
+    TuningResult(bert-tiny on toy-question, seed 0: 12 steps, 2 snapshots)
+    >>> TuningResult.load("run").snapshots == run.snapshots
+    True
     """
 
     encoder: str
@@ -160,6 +173,11 @@ def snapshot_spaces(
     tuned: a run or its folder. step: the step of a snapshot, or the snapshot itself; -1: the last one.
     task: by default the task of the fine-tuning; must be given if that task is neither in the catalogue nor a file.
     splits: one, several, or 'all'. layers: by default all that were stored at the snapshot.
+
+    >>> from closerlook import tune
+    >>> run = tune("bert-tiny", "toy-question", epochs=1, snapshots=2, layers="last")
+    >>> snapshot_spaces(run, splits=["train", "test"])["test"]
+    Space(bert-tiny (tuned on toy-question, seed 0, step 12) · toy-question/test · layer 2 · cls: 86 × 128, 20 labels)
     """
     run = tuned if isinstance(tuned, TuningResult) else TuningResult.load(tuned)
     snapshot = step if isinstance(step, Snapshot) else run.snapshot(step)
