@@ -46,8 +46,8 @@ def test_a_study_prints_a_line_for_each_task_and_says_what_is_new(plan: Path, tm
     assert "study small: bert-tiny × " in err
     assert "26 of 26 cells finished (26 computed now) in " in err
     assert f"measurements are in {tmp_path / 'out' / 'results.parquet'} and results.csv" in err
-    again, err = run(capsys, "study", plan, "--out", tmp_path / "out", "--engine", "here")
-    assert again == out
+    again, err = run(capsys, "study", plan, "--out", tmp_path / "out", "--engine", "here", "--no-report")
+    assert out == f"{again}report: {tmp_path / 'out' / 'report.html'}\n"
     assert "26 of 26 cells finished (0 computed now) in " in err
 
 

@@ -172,6 +172,43 @@ def test_problems_between_entries_are_counted_one_by_one() -> None:
     assert "the cross pair toy-question → x is listed twice" in told
 
 
+EXPONENTS = """
+name: 1e-3
+encoders: {name: 5e-5, path: bert-tiny}
+tasks: [toy-question, 2e4]
+tuning:
+  learning_rate: 1e-3
+  trainer_arguments: {adam_epsilon: 1e-6, lr_scheduler_kwargs: {min_lr: 1E-7}}
+  methods: [{method: lora 4, learning_rate: 5e-5}, {method: head, learning_rate: 1E-4, weight_decay: .5e-2}]
+geometry: {tau: 1e-8, permutations: 2e3}
+classifier: {sizes: [[3.2e1, 1e+2]]}
+"""
+
+
+def test_numbers_with_exponents_are_numbers_wherever_a_number_is_expected(tmp_path: Path) -> None:
+    file = tmp_path / "plan.yaml"
+    file.write_text(EXPONENTS)
+    plan = read_plan(file)
+    assert plan.tuning is not None
+    assert plan.tuning.learning_rate == 0.001
+    assert plan.tuning.trainer_arguments == {"adam_epsilon": 1e-6, "lr_scheduler_kwargs": {"min_lr": 1e-7}}
+    assert plan.tuning.methods == [
+        {"method": "lora 4", "learning_rate": 5e-5},
+        {"method": "head", "learning_rate": 1e-4, "weight_decay": 0.005},
+    ]
+    assert plan.classifier.sizes == ((32, 100),)
+    assert (plan.geometry.tau, plan.geometry.permutations) == (1e-8, 2000)
+
+
+def test_a_name_such_as_1e_3_stays_a_text(tmp_path: Path) -> None:
+    file = tmp_path / "plan.yaml"
+    file.write_text(EXPONENTS)
+    plan = read_plan(file)
+    assert plan.name == "1e-3"
+    assert plan.encoder_names == {"bert-tiny": "5e-5"}
+    assert plan.tasks == ["toy-question", "2e4"]
+
+
 KEYS = st.sampled_from([*Plan.model_fields, "encoder", ""])
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),

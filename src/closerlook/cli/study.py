@@ -119,6 +119,14 @@ def study(
         bool,
         Option("--dry-run", help="Only list the cells and estimate their time, memory and disk space; run none."),
     ] = False,
+    finished_only: Annotated[
+        bool,
+        Option(
+            "--finished-only",
+            help="Write the table and the page from the cells that are finished, for instance on other machines; run "
+            "only cells that need nothing else.",
+        ),
+    ] = False,
     report: Annotated[
         bool, Option("--report/--no-report", help="Write the report page and its figures at the end.")
     ] = True,
@@ -156,7 +164,15 @@ def study(
     if dry_run:
         _forecast(resolve(), out, as_json=as_json)
         return
-    execute = partial(execute_study, out=out, engine=engine, workers=workers, scheduler=cluster, resume=resume)
+    execute = partial(
+        execute_study,
+        out=out,
+        engine=engine,
+        workers=workers,
+        scheduler=cluster,
+        resume=resume,
+        finished_only=finished_only,
+    )
     complete = partial(_complete, execute=execute, out=out, report=report)
     if watch:
         done, page = _follow(read_plan(plan, **changes).runs, resolve, complete, watch_timeout)

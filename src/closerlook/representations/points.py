@@ -27,6 +27,11 @@ class Points:
     X: (n, d) float64, finite. y: (n,) label names. title: for display. provenance: None if unknown. test: the points of
     the test split, if the file or folder has them. words: (n,) the text of each point, None if unknown. description:
     which columns of a table were read; None for other files.
+
+    >>> np.savez("points.npz", X=[[0.0], [1.0], [2.0]], y=["a", "b", "a"])
+    >>> points = load_points(Path("points.npz"))
+    >>> points.X.shape, points.labels, points.title
+    ((3, 1), ['a', 'b'], 'points.npz')
     """
 
     X: Floats
@@ -56,6 +61,11 @@ def load_points(
     vectors in such a folder. The test split of a folder becomes `Points.test`.
 
     max_memory: bytes that the content of the file may take, see `check_memory`.
+
+    >>> np.savez("points.npz", X=[[0.0], [1.0]], y=["a", "b"], X_test=[[0.2]], y_test=["a"])
+    >>> points = load_points(Path("points.npz"))
+    >>> points.y.tolist(), points.test.y.tolist()
+    (['a', 'b'], ['a'])
     """
     if is_table(path):
         return _load_table(path, split, names, max_memory)

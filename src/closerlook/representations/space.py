@@ -28,6 +28,9 @@ class Provenance:
     seed: the seed of randomly initialised weights. window: how many tokens the model read at a time. dtype: the
     precision of the computation. template: the text around every text. versions: the versions of the libraries that
     computed the vectors.
+
+    >>> Provenance(encoder="bert-tiny", task="toy-pos", split="train", layer=2, pool="mean").title()
+    'bert-tiny · toy-pos/train · layer 2 · mean'
     """
 
     encoder: str | None = None

@@ -17,6 +17,13 @@ class Spaces(tuple[Space, ...]):
     """A tuple of spaces, which can also be asked by name: `spaces["test"]`, `spaces["test", 2]` or `spaces.test`.
 
     It is sorted by task, as requested, then by split (train, dev, test, others by name), then by layer.
+
+    >>> from closerlook import extract
+    >>> spaces = extract("bert-tiny", "toy-question", splits="all")
+    >>> len(spaces), spaces["test", 2].X.shape
+    (6, (86, 128))
+    >>> spaces.select(split="train")[0]
+    Space(bert-tiny · toy-question/train · layer 0 · cls: 381 × 128, 20 labels)
     """
 
     __slots__ = ()

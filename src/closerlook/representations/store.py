@@ -69,7 +69,13 @@ class Removal:
 
 
 class Store:
-    """The store in the folder `root`; by default CLOSERLOOK_STORE, else the user's cache folder."""
+    """The store in the folder `root`; by default CLOSERLOOK_STORE, else the user's cache folder.
+
+    >>> from closerlook import extract
+    >>> spaces = extract("bert-tiny", "toy-question", layers="last", store=Store("my-store"))
+    >>> [entry.provenance.title() for entry in Store("my-store").entries()]
+    ['bert-tiny · toy-question/train · layer 2 · cls']
+    """
 
     def __init__(self, root: str | Path | None = None) -> None:
         chosen = root or os.environ.get("CLOSERLOOK_STORE") or platformdirs.user_cache_path("closerlook")

@@ -43,7 +43,14 @@ OPPOSED = {("pos", "ps-role"), ("pos", "ps-fxn"), ("toy-pos", "toy-role"), ("toy
 
 
 def judge(table: pd.DataFrame) -> list[Finding]:
-    """The five findings with their verdicts, in order, from the table of a study."""
+    """The five findings with their verdicts, in order, from the table of a study.
+
+    >>> from closerlook import run_study
+    >>> plan = {"encoders": "bert-tiny", "tasks": "toy-question", "tuning": None, "measures": "clusters"}
+    >>> findings = judge(run_study(plan, "my-study", workers=1).to_frame())
+    >>> [finding.verdict for finding in findings]  # nothing was fine-tuned
+    ['cannot tell', 'cannot tell', 'cannot tell', 'cannot tell', 'cannot tell']
+    """
     return judge_results(index_results(table))
 
 
@@ -334,8 +341,7 @@ def relation(results: Results, tuned_on: str, task: str) -> str:
     """How two tasks are related: 'related', 'opposed' or ''; see the rule of finding 4."""
     if (tuned_on, task) in OPPOSED:
         return "opposed"
-    rows = results.of("label_clusters")
-    first, second = (set(rows[rows.task == name].label) for name in (tuned_on, task))
+    first, second = (results.labels.get(name, set()) for name in (tuned_on, task))
     shared, all_ = len(first & second), len(first | second)
     return "related" if all_ and shared >= OVERLAP * all_ else ""
 

@@ -21,7 +21,7 @@ def last_layer(layers: Iterable[int]) -> int:
 
 def measured_layers(table: pd.DataFrame) -> dict[str, tuple[int, ...]]:
     """For each encoder in a study's table, the layers at which one of its spaces was measured, in order."""
-    spaces = table[~table["measure"].isin(HEAD_MEASURES)]
+    spaces = table[["encoder", "layer"]][~table["measure"].isin(HEAD_MEASURES)]
     return {
         str(encoder): tuple(sorted(int(layer) for layer in layers.unique()))
         for encoder, layers in spaces.groupby("encoder", sort=False)["layer"]

@@ -25,6 +25,11 @@ class Measure:
     compared (similarity_train_test). training_only: whether it compares only snapshots of a fine-tuning with
     the start; its name then has no such ending. null: the name of the measure whose _null_mean and _null_sd repeat it
     with shuffled labels; empty if that is this measure itself. archive: which rows an archive keeps.
+
+    >>> from closerlook.study.registry import measure
+    >>> accuracy = measure("accuracy")
+    >>> accuracy.title, accuracy.scale, accuracy.on_test
+    ('accuracy, %', 100.0, True)
     """
 
     name: str

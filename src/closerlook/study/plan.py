@@ -276,7 +276,14 @@ def _where_among(entries: list[Any], changes: dict[str, Any], source: str) -> li
 
 
 class PlanError(InputError):
-    """All problems of a plan, in one line. rest: a plan of the valid entries, which can be checked further."""
+    """All problems of a plan, in one line. rest: a plan of the valid entries, which can be checked further.
+
+    >>> try:
+    ...     make_plan({"encoders": "bert-tiny", "tasks": "toy-pos", "pool": 3, "sedes": [0, 1]})
+    ... except PlanError as error:
+    ...     print(*error.problems, sep=" | ")
+    pool: expected a valid string (got 3) | sedes is unknown; did you mean seeds?
+    """
 
     def __init__(self, source: str, problems: Sequence[str], rest: Plan | None = None) -> None:
         many = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"
@@ -285,7 +292,12 @@ class PlanError(InputError):
 
 
 def make_plan(values: dict[str, Any], source: str = "plan", **changes: Any) -> Plan:
-    """The plan with the given entries; one PlanError lists all problems. changes: entries to replace."""
+    """The plan with the given entries; one PlanError lists all problems. changes: entries to replace.
+
+    >>> plan = make_plan({"encoders": "bert-tiny", "tasks": ["toy-pos", "toy-dep"], "seeds": [0, 1]}, layers="last")
+    >>> plan.seeds, plan.layers, plan.snapshots
+    ([0, 1], 'last', 'log')
+    """
     values = _take_names(values | {key: value for key, value in changes.items() if value is not None})
     try:
         return Plan.model_validate(values)

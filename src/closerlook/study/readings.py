@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Container
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +25,17 @@ SPLITS = ("train", "dev", "test")
 __all__ = ["Manifest", "Measurement", "Results", "Run", "index_results", "none_if_nan", "null_names", "split_order"]
 __all__ += ["own_ends", "subsampled_name"]
 
+READ = ("tuned_on", "seed", "step", "is_final", "label", "value", "ci_low", "ci_high", "n", "text")
+"""The columns that values are read from."""
+
 Manifest = dict[str, Any]
 """The manifest of a study: JSON, as `study.results` writes it."""
+
+Place = tuple[str, str, int, str]
+"""An encoder, a task, a layer and a split."""
+
+Columns = dict[str, Any]
+"""Columns of some rows by name, each an array."""
 
 
 @dataclass(frozen=True)
@@ -90,12 +100,27 @@ class Results:
     test_split: str
     n_rows: int
     name: str
-    by_place: dict[str, dict[tuple[str, str, int, str], pd.DataFrame]] = field(default_factory=dict)
+    by_place: dict[str, dict[Place, pd.DataFrame]] = field(default_factory=dict)
 
     @property
     def train_test(self) -> str:
         """The suffix of measures that compare train with the test split: 'train_test'."""
         return f"train_{self.test_split}"
+
+    @cached_property
+    def methods(self) -> dict[str, str]:
+        """The method by which each encoder was fine-tuned; the encoders of a table have one method each."""
+        methods: dict[str, str] = {}
+        for rows in self.by_measure.values():
+            tuned = (rows["tuned_on"] != PRETRAINED) & rows["method"].notna()
+            methods |= dict(zip(rows["encoder"][tuned].map(str), rows["method"][tuned].map(str), strict=True))
+        return methods
+
+    @cached_property
+    def labels(self) -> dict[str, set[str]]:
+        """The labels of each task that has clusters."""
+        rows = self.of("label_clusters")[["task", "label"]].drop_duplicates()
+        return {str(task): set(labels) for task, labels in rows.groupby("task", sort=False)["label"]}
 
     def of(self, measure: str) -> pd.DataFrame:
         """The rows of a measure; an empty table if it was not measured."""
@@ -120,42 +145,50 @@ class Results:
                 (str(e), str(t), int(depth), str(s)): rows  # type: ignore[call-overload, unused-ignore]
                 for (e, t, depth, s), rows in groups
             }
+        place = self._place(measure, encoder, task, layer, split)
+        return self.by_place[measure].get(place, self.empty)
+
+    def _place(self, measure: str, encoder: str, task: str, layer: int | None, split: str) -> Place:
         known = find(measure)
         at_split = split or (self.test_split if known is not None and known.on_test else "train")
-        at_layer = self.last_layer(encoder) if layer is None else layer
-        return self.by_place[measure].get((encoder, task, at_layer, at_split), self.empty)
+        return encoder, task, self.last_layer(encoder) if layer is None else layer, at_split
+
+    @cached_property
+    def _columns(self) -> dict[tuple[str, Place], Columns]:
+        return {}
+
+    def _columns_at(self, measure: str, encoder: str, task: str, layer: int | None = None, split: str = "") -> Columns:
+        """The columns of the rows that `at` returns; kept, since taking them takes longer than finding a value."""
+        key = measure, self._place(measure, encoder, task, layer, split)
+        if key not in self._columns:
+            rows = self.at(measure, encoder, task, layer=layer, split=split)
+            self._columns[key] = _columns_of(rows)
+        return self._columns[key]
 
     def before(
         self, measure: str, encoder: str, task: str, *, layer: int | None = None, split: str = ""
     ) -> Measurement | None:
         """A measure of the pretrained encoder; if that cell is missing, of step 0 of a fine-tuning run."""
-        rows = self.at(measure, encoder, task, layer=layer, split=split)
-        pretrained = rows["tuned_on"].to_numpy() == PRETRAINED
-        return _first(rows, pretrained if pretrained.any() else rows["step"].to_numpy() == 0)
+        columns = self._columns_at(measure, encoder, task, layer, split)
+        return _first(columns, _before(columns))
 
     def after(self, measure: str, run: Run, *, layer: int | None = None, split: str = "") -> Measurement | None:
         """A measure at the end of a fine-tuning run."""
-        rows = self.at(measure, run.encoder, run.task, layer=layer, split=split)
-        tuned, seed, final = (rows[name].to_numpy() for name in ("tuned_on", "seed", "is_final"))
-        return _first(rows, (tuned == run.tuned_on) & (seed == run.seed) & final)
+        columns = self._columns_at(measure, run.encoder, run.task, layer, split)
+        return _first(columns, _after(columns, run.tuned_on, run.seed))
 
     def label_values(self, measure: str, pair: Pair, seed: int | None = None) -> dict[str, Measurement]:
         """A measure of each label at the last layer, on train, at the end of fine-tuning with a seed.
 
         seed: None for the pretrained encoder; if that cell is missing, for step 0 of a fine-tuning run.
         """
-        rows = self.at(measure, pair.encoder, pair.task)
-        tuned_on = rows["tuned_on"].to_numpy()
-        if seed is not None:
-            selected = (tuned_on == pair.tuned_on) & (rows["seed"].to_numpy() == seed) & rows["is_final"].to_numpy()
-        else:
-            pretrained = tuned_on == PRETRAINED
-            selected = pretrained if pretrained.any() else rows["step"].to_numpy() == 0
-        selected &= ~np.isnan(rows["value"].to_numpy(float))
-        columns = (rows[name].to_numpy()[selected].tolist() for name in ("label", "value", "ci_low", "ci_high"))
+        columns = self._columns_at(measure, pair.encoder, pair.task)
+        selected = _before(columns) if seed is None else _after(columns, pair.tuned_on, seed)
+        selected = selected & ~np.isnan(columns["value"])
+        chosen = (columns[name][selected].tolist() for name in ("label", "value", "ci_low", "ci_high"))
         return {
             str(label): Measurement(value, none_if_nan(low), none_if_nan(high))
-            for label, value, low, high in zip(*columns, strict=True)
+            for label, value, low, high in zip(*chosen, strict=True)
         }
 
     def compared_with(self, measure: str, encoder: str, task: str, *, tuned: bool) -> list[Measurement]:
@@ -165,13 +198,16 @@ class Results:
         else the pretrained encoder. A comparison of two encoders is stored with the first one only, and counts for
         both.
         """
-        rows = self.of(measure)
-        selected = (rows.encoder == encoder) & (rows.layer == self.last_layer(encoder))
         if split_name(measure)[1] == "encoder":
-            selected |= rows.other == encoder
-        state = own_ends(rows) if tuned else rows.tuned_on == PRETRAINED
-        rows = rows[selected & state & (rows.task == task) & (rows.split == "train")]
-        return [_measurement(rows, int(at)) for at in np.flatnonzero(rows["value"].notna().to_numpy())]
+            rows = self.of(measure)
+            own = (rows.encoder == encoder) & (rows.layer == self.last_layer(encoder))
+            columns = _columns_of(rows[(own | (rows.other == encoder)) & (rows.task == task) & (rows.split == "train")])
+        else:
+            columns = self._columns_at(measure, encoder, task, split="train")
+        tuned_on = columns["tuned_on"]
+        own_end = ((tuned_on == task) | (tuned_on == UNKNOWN)) & columns["is_final"]
+        state = own_end if tuned else tuned_on == PRETRAINED
+        return [_measurement(columns, int(at)) for at in np.flatnonzero(state & ~np.isnan(columns["value"]))]
 
     def runs(self, *, own: bool) -> list[Run]:
         """The finished fine-tuning runs, measured on the fine-tuning task (own) or on other tasks."""
@@ -224,7 +260,7 @@ def index_results(table: pd.DataFrame, manifest: Manifest | None = None) -> Resu
     import pandas as pd
 
     manifest = manifest or {}
-    table = table.assign(**{name: table[name].astype(object).where(table[name].notna(), "") for name in TEXTS})
+    table = table.assign(**{name: _python_texts(table[name]) for name in TEXTS})
     layers = measured_layers(table)
     splits = sorted({str(split) for split in pd.unique(table["split"])} - {"", "train"}, key=split_order)
     encoders = _ordered(table["encoder"], _entry_names(manifest.get("encoders", {})), layers)
@@ -244,16 +280,25 @@ def index_results(table: pd.DataFrame, manifest: Manifest | None = None) -> Resu
     )
 
 
+def _python_texts(column: pd.Series[str]) -> pd.Series[str]:
+    """The column as Python texts, empty where missing. Equal texts are one object: less memory, quicker to compare."""
+    import pandas as pd
+
+    codes, distinct = pd.factorize(column)  # the code of a missing text is -1, which selects the last text
+    texts = np.array([*distinct, ""], dtype=object)
+    return pd.Series(texts[codes], index=column.index, dtype=object)
+
+
 def _finished_runs(table: pd.DataFrame, encoders: tuple[str, ...], tasks: tuple[str, ...]) -> tuple[Run, ...]:
     """Every finished fine-tuning run with each task that it was measured on, in the order of the plan."""
-    final = table[
+    is_final = (
         (table["tuned_on"] != PRETRAINED)
         & table["is_final"]
         & (table["task"] != "")
         & ~table["measure"].isin(HEAD_MEASURES)
-    ]
-    columns = ["encoder", "tuned_on", "seed", "task"]
-    runs = [Run(e, t, int(s), k) for e, t, s, k in final[columns].drop_duplicates().to_numpy()]
+    )
+    final = table[["encoder", "tuned_on", "seed", "task"]][is_final]
+    runs = [Run(e, t, int(s), k) for e, t, s, k in final.drop_duplicates().to_numpy()]
     task = (*tasks, UNKNOWN).index
     return tuple(sorted(runs, key=lambda r: (encoders.index(r.encoder), task(r.tuned_on), task(r.task), r.seed)))
 
@@ -270,18 +315,35 @@ def _ordered(column: pd.Series[str], first: list[str], among: Container[str] | N
     return (*known, *(name for name in names if name not in known))
 
 
-def _first(rows: pd.DataFrame, selected: NDArray[np.bool_]) -> Measurement | None:
+def _columns_of(rows: pd.DataFrame) -> Columns:
+    """The columns that a measurement and its state are read from, as arrays."""
+    columns: Columns = {name: rows[name].to_numpy() for name in READ}
+    return columns | {"value": columns["value"].astype(float)}
+
+
+def _before(columns: Columns) -> NDArray[np.bool_]:
+    """Which rows are of the pretrained encoder; if none is, those of step 0 of a fine-tuning run."""
+    pretrained: NDArray[np.bool_] = columns["tuned_on"] == PRETRAINED
+    return pretrained if pretrained.any() else columns["step"] == 0
+
+
+def _after(columns: Columns, tuned_on: str, seed: int) -> NDArray[np.bool_]:
+    """Which rows are from the end of a fine-tuning run."""
+    selected: NDArray[np.bool_] = (columns["tuned_on"] == tuned_on) & (columns["seed"] == seed) & columns["is_final"]
+    return selected
+
+
+def _first(columns: Columns, selected: NDArray[np.bool_]) -> Measurement | None:
     """The first selected row with a value. There are several rows if a run measured the same thing more than once."""
-    positions = np.flatnonzero(selected & ~np.isnan(rows["value"].to_numpy(float)))
-    return _measurement(rows, int(positions[0])) if len(positions) else None
+    positions = np.flatnonzero(selected & ~np.isnan(columns["value"]))
+    return _measurement(columns, int(positions[0])) if len(positions) else None
 
 
-def _measurement(rows: pd.DataFrame, at: int) -> Measurement:
-    value, low, high, text = (rows[name].to_numpy()[at] for name in ("value", "ci_low", "ci_high", "text"))
-    n = rows["n"].array[at]
-    return Measurement(
-        float(value), none_if_nan(low), none_if_nan(high), None if rows["n"].isna().iloc[at] else int(n), str(text)
-    )
+def _measurement(columns: Columns, at: int) -> Measurement:
+    import pandas as pd
+
+    value, low, high, n, text = (columns[name][at] for name in ("value", "ci_low", "ci_high", "n", "text"))
+    return Measurement(float(value), none_if_nan(low), none_if_nan(high), None if pd.isna(n) else int(n), str(text))
 
 
 def none_if_nan(value: float) -> float | None:

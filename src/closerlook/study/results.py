@@ -295,6 +295,13 @@ def load_results(folder: str | Path) -> pd.DataFrame:
     other, value, ci_low, ci_high, n, text, cell, weights, version. A Parquet file that does not match its own checksum
     is an error. A CSV file that differs from the one that the study wrote, or a Parquet file that was saved by another
     program, is read with a warning.
+
+    >>> from closerlook import run_study
+    >>> plan = {"encoders": "bert-tiny", "tasks": "toy-question", "tuning": None, "measures": "clusters"}
+    >>> study = run_study(plan, "my-study", workers=1)
+    >>> table = load_results("my-study")
+    >>> sorted(table.split.unique()), sorted(table.layer.unique().tolist())
+    (['test', 'train'], [0, 1, 2])
     """
     import pyarrow as pa
 
@@ -312,7 +319,9 @@ def load_results(folder: str | Path) -> pd.DataFrame:
         missing = [name for name in COLUMNS if name not in table.columns]
         if missing:
             raise InputError(f"{file} lacks {', '.join(missing)}; expected the table of a study")
-        table["measure"] = table["measure"].map(renamed.current_name)
+        present = {name: renamed.current_name(name) for name in table["measure"].unique()}
+        if any(name != former for former, name in present.items()):
+            table["measure"] = table["measure"].map(present)
         return table.astype(COLUMNS)
     except DamagedFileError as error:
         raise DamagedFileError(f"{error}; run the study again: it writes the table again from its cells") from None

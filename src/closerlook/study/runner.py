@@ -112,10 +112,20 @@ def study_lock(out: Path) -> Iterator[None]:
             lock.release()
 
 
-def work_through(study: ResolvedPlan, out: Path, engine: Engine, watch: ProgressCallback | None = None) -> StudyState:
-    """Run all cells of a study that can run, and return its final state; results are files in `out`."""
+def work_through(
+    study: ResolvedPlan,
+    out: Path,
+    engine: Engine,
+    watch: ProgressCallback | None = None,
+    *,
+    finished_only: bool = False,
+) -> StudyState:
+    """Run all cells of a study that can run, and return its final state; results are files in `out`.
+
+    finished_only: run only cells that read nothing but results of finished cells.
+    """
     try:
-        return _Runner(study, out, engine, watch or (lambda state: None)).run()
+        return _Runner(study, out, engine, watch or (lambda state: None), finished_only=finished_only).run()
     except BaseException:
         engine.close(now=True)
         raise
@@ -130,8 +140,11 @@ class _Runner:
     of each cell died. losses: how often each cell is run again because vectors disappeared from the store.
     """
 
-    def __init__(self, study: ResolvedPlan, out: Path, engine: Engine, watch: ProgressCallback) -> None:
+    def __init__(
+        self, study: ResolvedPlan, out: Path, engine: Engine, watch: ProgressCallback, *, finished_only: bool
+    ) -> None:
         self.study, self.out, self.engine, self.watch = study, out, engine, watch
+        self.finished_only = finished_only
         self.time = RemainingTime(partial(estimate_cell, study), engine.workers)
         self.state = StudyState(Graph(), self.time.seconds)
         self.pilots: Counter[str] = Counter()
@@ -170,7 +183,8 @@ class _Runner:
             coming = foresee_run(self.study, key, run).cells
             new = [cell for cell in coming.values() if cell.key not in self.state.graph.cells]
             self.state.coming[key] = len(new)
-            self.time.expect_from(key, new)
+            if not self.finished_only:
+                self.time.expect_from(key, new)
         if not self.state.computed:
             self._learn()
 
@@ -183,7 +197,7 @@ class _Runner:
         settled = self.state.done | set(self.state.failed)
         busy = {cell.key for cell in self.futures.values()}
         ready = []
-        for cell in [cell for cell in new if cell.key not in settled]:
+        for cell in [cell for cell in new if cell.key not in settled and self._may_run(cell)]:
             self.time.expect(cell)
             missing = {key for key in cell.inputs if key not in self.state.done}
             for key in missing:
@@ -193,6 +207,12 @@ class _Runner:
             elif cell.key not in busy:
                 ready.append(cell)
         self._queue(ready)
+
+    def _may_run(self, cell: Cell) -> bool:
+        """Whether this run computes a cell once its inputs are there."""
+        if not self.finished_only:
+            return True
+        return kind_of(cell).from_results and all(is_finished(self.out, key) for key in cell.inputs)
 
     def _queue(self, cells: Sequence[Cell]) -> None:
         """Queue cells that can run now: by the priority of their kind, then those that take longest first.

@@ -29,7 +29,15 @@ STORE = "store"
 
 @dataclass(frozen=True, eq=False)
 class CompletedStudy:
-    """A study that has run: its folder, the path of its table, its final state and the seconds it took."""
+    """A study that has run: its folder, the path of its table, its final state and the seconds it took.
+
+    >>> plan = {"encoders": "bert-tiny", "tasks": "toy-question", "tuning": None, "measures": "clusters"}
+    >>> study = run_study(plan, "my-study", workers=1)
+    >>> study  # doctest: +ELLIPSIS
+    CompletedStudy(my-study: ... cells, ... s)
+    >>> study.out.name, study.table.name, len(study.state.failed)
+    ('my-study', 'results.parquet', 0)
+    """
 
     out: Path
     table: Path
@@ -57,6 +65,7 @@ def run_study(
     workers: int | None = None,
     scheduler: str | Cluster | None = None,
     resume: bool = True,
+    finished_only: bool = False,
     watch: ProgressCallback | None = None,
 ) -> CompletedStudy:
     """Run every cell of a plan whose result is not in `out` yet, and write the table.
@@ -65,12 +74,26 @@ def run_study(
     default in `out`. engine: 'here' (this process), 'processes' or 'dask'; by default processes, or here for a single
     worker. workers: the number of processes; by default one for each core. scheduler: the address of a Dask scheduler,
     or a `Cluster` with TLS files and a timeout for lost workers. resume: continue interrupted fine-tunings from their
-    saved state; False saves no state, see `tune`. watch: called with the state of the study after every change.
+    saved state; False saves no state, see `tune`. finished_only: write the table from the cells that are finished, and
+    run only those that need nothing else, such as similarities of finished spaces. watch: called with the state of the
+    study after every change.
+
+    >>> plan = {"encoders": "bert-tiny", "tasks": "toy-question", "tuning": None, "measures": "clusters"}
+    >>> table = run_study(plan, "my-study", workers=1).to_frame()
+    >>> rows = table[(table.measure == "n_clusters") & (table.split == "train") & (table.layer == 2)]
+    >>> rows[["encoder", "task", "value"]].values.tolist()
+    [['bert-tiny', 'toy-question', 20.0]]
     """
     choose_engine(engine, workers, scheduler)
     check_writable(Path(out))
     resolved = resolve_study(plan, out, store)
-    options: dict[str, Any] = {"engine": engine, "workers": workers, "scheduler": scheduler, "resume": resume}
+    options: dict[str, Any] = {
+        "engine": engine,
+        "workers": workers,
+        "scheduler": scheduler,
+        "resume": resume,
+        "finished_only": finished_only,
+    }
     if watch is not None:
         with bars_off():
             return execute_study(resolved, out, **options, watch=watch)
@@ -95,6 +118,7 @@ def execute_study(
     workers: int | None = None,
     scheduler: str | Cluster | None = None,
     resume: bool = True,
+    finished_only: bool = False,
     watch: ProgressCallback | None = None,
 ) -> CompletedStudy:
     """Run a resolved plan, see `run_study`."""
@@ -102,7 +126,7 @@ def execute_study(
     start = time.monotonic()
     with study_lock(folder):
         with_engine = open_engine(engine, workers, scheduler)
-        state = work_through(replace(resolved, resume=resume), folder, with_engine, watch)
+        state = work_through(replace(resolved, resume=resume), folder, with_engine, watch, finished_only=finished_only)
         with_engine.close()
         seconds = time.monotonic() - start
         return CompletedStudy(folder, write_results(resolved, folder, state, seconds), state, seconds)

@@ -48,6 +48,10 @@ class Answer:
 
     reason: why. effect: the change that decides, with its margin. signs: single facts that the sentence of the finding
     counts.
+
+    >>> answer = Answer(Pair("bert-tiny", "toy-pos", "toy-pos"), "for", "each label is one cluster after fine-tuning")
+    >>> answer.pair.encoder, answer.support
+    ('bert-tiny', 'for')
     """
 
     pair: Pair
@@ -85,6 +89,11 @@ class Finding:
     n_for, n_against, n_within_noise, n_no_answer: the number of pairs with each answer. effect: its median over pairs.
     p_value: of the one-sided sign test that more pairs support the finding than contradict it; None if there are too
     few pairs for a small p-value.
+
+    >>> pairs = [Pair(encoder, task, task) for encoder in ("bert-tiny", "bert-mini") for task in ("pos", "dep", "trec")]
+    >>> answers = [Answer(pair, "for", "each label is one cluster") for pair in pairs]
+    >>> make_finding(2, "Labels become clusters", answers, result="Yes", rule="", unit="", no_answer="not measured")
+    Finding(2. Labels become clusters: holds, 6 of 6 pairs support it)
     """
 
     number: int

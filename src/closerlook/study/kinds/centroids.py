@@ -86,6 +86,7 @@ KIND = Kind(
     title="paths of centroids",
     requests=("centroids",),
     measures=MEASURES,
+    from_results=True,
 )
 
 

@@ -202,7 +202,15 @@ def estimate(study: ResolvedPlan, cell: Cell) -> Estimate:
 
 
 KIND = Kind(
-    "comparison", 5, "compare", run, estimate, title="spatial similarity", requests=("similarity",), measures=MEASURES
+    "comparison",
+    5,
+    "compare",
+    run,
+    estimate,
+    title="spatial similarity",
+    requests=("similarity",),
+    measures=MEASURES,
+    from_results=True,
 )
 
 

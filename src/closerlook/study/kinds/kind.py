@@ -44,8 +44,9 @@ class Kind:
     title of a cell. title: what the report page calls this kind. run: does the work of a cell, given the study's
     folder and the number of threads. estimate: the expected cost. requests: the names in the plan's `measures` that
     request it. measures: the measures that its rows may have. gpu: whether a GPU makes it faster. priority: lower
-    numbers run first. makes_spaces: whether it writes spaces to the store; it runs again if they are lost. train_space:
-    settings of a kind that measures single train spaces; None for other kinds.
+    numbers run first. makes_spaces: whether it writes spaces to the store; it runs again if they are lost.
+    from_results: whether it reads only results of other cells, no vectors. train_space: settings of a kind that
+    measures single train spaces; None for other kinds.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Kind:
     gpu: bool = False
     priority: int = LATER
     makes_spaces: bool = False
+    from_results: bool = False
     title: str = field(kw_only=True)
     train_space: TrainSpaceSettings | None = None
 

@@ -49,6 +49,7 @@ KIND = Kind(
     estimate,
     title="similarity with other settings",
     measures=MEASURES,
+    from_results=True,
 )
 
 
