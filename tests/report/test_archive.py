@@ -17,7 +17,11 @@ from closerlook.study.results import load_results
 from tests.report.studies import frame, golden_beyond, made_up, write_study
 
 
-@pytest.mark.parametrize("table", [golden_beyond(), made_up(seeds=(0, 1))], ids=["golden", "made up"])
+@pytest.mark.parametrize(
+    "table",
+    [golden_beyond(), made_up(tasks={"animals": ["cat", "dog", "eel"]}, seeds=(0, 1))],
+    ids=["golden", "made up"],
+)
 def test_figures_and_verdicts_are_those_of_the_whole_table(table: pd.DataFrame, tmp_path: Path) -> None:
     whole = write_study(tmp_path / "whole", table, {"study": "kept"})
     page = archive(whole, tmp_path / "kept")

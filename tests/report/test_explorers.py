@@ -17,8 +17,8 @@ from tests.report.studies import data_of, made_up, write_study
 
 @pytest.fixture
 def study(tmp_path: Path) -> Path:
-    """A made-up study with the explorers of both tasks."""
-    folder = write_study(tmp_path / "study", made_up())
+    """A made-up study without fine-tuning, whose page is made quickly, with the explorers of both tasks."""
+    folder = write_study(tmp_path / "study", made_up(steps=()))
     write_explorers(folder, [stored(), stored(task="colours")])
     return folder
 
@@ -57,7 +57,7 @@ def test_the_page_has_the_explorers_of_the_study(study: Path) -> None:
 
 
 def test_a_study_without_points_has_no_explorer(tmp_path: Path) -> None:
-    page = write_report(write_study(tmp_path, made_up()), figures=False).read_text(encoding="utf-8")
+    page = write_report(write_study(tmp_path, made_up(steps=())), figures=False).read_text(encoding="utf-8")
     assert data_of(page)["explorers"] == []
     assert "#points" not in page
 

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from closerlook.report.comparison import measures_table, shape_table
 from closerlook.report.export import all_tables
 from closerlook.report.extent import extent_of
 from closerlook.report.figures import encoders
@@ -14,10 +15,11 @@ from closerlook.report.glossary import TERMS, link_terms
 from closerlook.report.layer_values import best_sentences, layer_values_table
 from closerlook.report.opening import changes_table, what_changed
 from closerlook.report.study_facts import encoders_table, headline, key_facts
+from closerlook.report.writing import write_comparison
 from closerlook.study.readings import index_results
 from closerlook.study.runs import UNKNOWN
-from tests.report.studies import frame, golden, made_up
-from tests.report.test_page import page_of, text_of
+from tests.report.studies import frame, golden, made_up, write_study
+from tests.report.test_page import Reader, page_of, text_of
 
 ONE: dict[str, Any] = {"animals": ["cat", "dog", "eel"]}
 
@@ -50,6 +52,18 @@ def test_without_fine_tuning_the_page_has_no_findings_and_no_before(tmp_path: Pa
     assert "findings" not in {one.name for one in all_tables(index_results(table))}
 
 
+def test_two_studies_without_fine_tuning_are_compared_without_before_after_and_findings(tmp_path: Path) -> None:
+    table = made_up(["one", "two"], steps=(), wider=True)
+    folders = [write_study(tmp_path / name, table) for name in ("first", "second")]
+    page = write_comparison(*folders, tmp_path / "both.html").read_text(encoding="utf-8")
+    text = Reader(page).text.replace("so no finding can be judged", "")
+    assert not re.findall(r".{0,20}(?:[Bb]efore|[Aa]fter|[Ff]inding|[Vv]erdict|[Cc]annot tell).{0,20}", text)
+    for make in (measures_table, shape_table):
+        made = make([index_results(table)] * 2)
+        assert made.titles() == ["encoder", "task", "measure", "A", "B", "B − A"]
+        assert {len(row) for row in made.rows} == {6}
+
+
 def test_columns_of_a_study_without_fine_tuning_are_called_by_their_measure() -> None:
     tables = {table.name: table for table in all_tables(index_results(made_up(steps=(), wider=True)))}
     assert [column.title for column in tables["accuracy"].columns][3:5] == ["accuracy, %", "similarity"]
@@ -68,6 +82,14 @@ def test_the_best_encoder_and_layer_is_said_and_marked_in_chart_and_table() -> N
     assert len(figure.data) == 5
     rows = layer_values_table(results).shown()
     assert [row for row in rows if "★" in row[-1]] == [["t", "large", "pretrained", "1", "90.0", "★ best accuracy"]]
+
+
+def test_layers_are_listed_in_their_order_also_if_accuracy_was_measured_at_the_last_one_only() -> None:
+    results = index_results(made_up(["b", "a"], ONE))
+    places = [row[1:4] for row in layer_values_table(results).shown()]
+    assert places == [
+        [encoder, state, layer] for encoder in results.encoders for state in ("before", "after") for layer in "012"
+    ]
 
 
 def test_accuracies_of_all_layers_are_on_the_page(tmp_path: Path) -> None:

@@ -19,6 +19,12 @@ def results() -> Results:
     return index_results(golden())
 
 
+def test_equal_texts_of_a_table_are_one_object_and_missing_ones_are_empty() -> None:
+    rows = index_results(golden().assign(text=None)).of("accuracy")
+    assert len({id(name) for name in rows["encoder"]}) == rows["encoder"].nunique()
+    assert set(rows["text"]) == {""}
+
+
 def shown(table: Table) -> list[list[str]]:
     return table.shown()
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from closerlook.report.before_after import mean_of
 from closerlook.report.extent import extent_of
 from closerlook.report.layer_values import LayerValue, layer_values
-from closerlook.report.study_facts import methods_of
 from closerlook.report.tables import show_signed
 from closerlook.study.findings import accuracy_test, change_by_layer, form_clusters
 from closerlook.study.noise import Direction, change
@@ -195,7 +194,7 @@ def _counts(results: Results, changes: Sequence[Change], rises: str) -> str:
 
 def _units(results: Results, n: int) -> str:
     """A number of pairs, and what they are pairs of: '5 pairs of encoder and task'."""
-    if len(set(methods_of(results).values())) > 1:
+    if len(set(results.methods.values())) > 1:
         one, many, of = "combination", "combinations", "encoder, method and task"
     else:
         trainings = all(results.manifest_entry("runs", encoder) for encoder in results.encoders)

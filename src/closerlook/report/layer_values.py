@@ -64,9 +64,12 @@ def layer_values(results: Results, task: str, names: Iterable[str] = tuple(MEASU
 def by_encoder_and_layer(
     results: Results, values: Iterable[LayerValue]
 ) -> dict[tuple[str, str, int], dict[str, LayerValue]]:
-    """The values of a task by encoder, state and layer, and then by measure; encoders in the order of the plan."""
+    """The values of a task by encoder (in the order of the plan), state and layer, and then by measure."""
+    states = (*STATES, PRETRAINED_STATE)
     by_place: dict[tuple[str, str, int], dict[str, LayerValue]] = {}
-    for one in sorted(values, key=lambda one: results.encoders.index(one.encoder)):
+    for one in sorted(
+        values, key=lambda one: (results.encoders.index(one.encoder), states.index(one.state), one.layer)
+    ):
         by_place.setdefault((one.encoder, one.state, one.layer), {})[one.measure] = one
     return by_place
 

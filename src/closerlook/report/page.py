@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from importlib import resources
 from itertools import groupby
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from closerlook.geometry.blocked import MOST_BLOCKED_MERGES
 from closerlook.report import study_facts
@@ -31,6 +32,9 @@ from closerlook.study.explored import StoredExplorer
 from closerlook.study.findings import Finding
 from closerlook.study.readings import Measurement, Results
 from closerlook.version import __version__
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 MOST_SQUARES = 30  # pairs of a finding; with more, the cards show only numbers
 ASSETS = ("page.css", "page.js")
@@ -243,19 +247,8 @@ def render(
     chart library, which packed.js runs. subjects: the encoders and the tasks that the reader can choose; figures,
     tables and elements with data-encoder or data-task follow the choice.
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup, escape
+    from markupsafe import Markup
 
-    environment = Environment(
-        loader=PackageLoader("closerlook.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"cell": show_plain, "small_print": small_print}
-    environment.filters["linked"] = link_terms if "terms" in values else escape
-    environment.tests["exception"] = lambda value: isinstance(value, Remark) and value.is_exception
     styles = "".join(_asset(name) for name in assets if name.endswith(".css"))
     scripts = [safe_script(_asset(name)) for name in assets if name.endswith(".js")]
     library = {CHART_LIBRARY: runtime()} if charts else {}
@@ -269,7 +262,7 @@ def render(
         "scripts": [Markup(script) for script in scripts],  # noqa: S704 - the same
     }
     chosen = {name: list(names) for name, names in (subjects or {}).items() if len(names) > 1}
-    page = environment.get_template(template)
+    page = _environment(has_glossary="terms" in values).get_template(template)
     return page.render(
         subjects=chosen,
         policy=policy,
@@ -281,6 +274,25 @@ def render(
         **fixed,
         **values,
     )
+
+
+@cache
+def _environment(*, has_glossary: bool) -> Environment:
+    """The templates, compiled once; has_glossary: whether terms in texts are links to the glossary of the page."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import escape
+
+    environment = Environment(
+        loader=PackageLoader("closerlook.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"cell": show_plain, "small_print": small_print}
+    environment.filters["linked"] = link_terms if has_glossary else escape
+    environment.tests["exception"] = lambda value: isinstance(value, Remark) and value.is_exception
+    return environment
 
 
 def _asset(name: str) -> str:

@@ -42,7 +42,11 @@ def plot_study(
     'label-distances' and so on; an unknown kind is an error that lists all of them, and so does the page about plots.
     What the buttons of the page show or hide is as it is when the page is opened.
 
-    >>> plot_study("study", "distances", task="toy-pos")  # doctest: +SKIP
+    >>> from closerlook import run_study
+    >>> plan = {"encoders": "bert-tiny", "tasks": "toy-question", "tuning": None, "layers": "last"}
+    >>> study = run_study(plan | {"measures": ["clusters", "distances"]}, "my-study", workers=1)
+    >>> chart = plot_study(study, "label-distances", task="toy-question")
+    >>> chart.save("distances.svg")
     """
     import altair as alt
 

@@ -53,6 +53,11 @@ def published_row(encoder: str, task: str, state: str) -> dict[str, str] | None:
     return next((row for row in rows if (row["encoder"], row["task"], row["state"]) == key), None)
 
 
+def published_cross_rows() -> tuple[dict[str, str], ...]:
+    """The rows of Table 5; fine_tuned_on is empty for the pretrained encoder."""
+    return _published_rows("table5_cross_task.csv")
+
+
 def _number(text: str) -> float | None:
     return float(text) if text else None
 
@@ -127,7 +132,7 @@ def published_cross(results: Results) -> Table:
     """The cross-task table compared with Table 5."""
     rows: list[tuple[Value, ...]] = []
     for encoder in results.encoders:
-        for row in _published_rows("table5_cross_task.csv") if paper_name(encoder) == CROSS_ENCODER else ():
+        for row in published_cross_rows() if paper_name(encoder) == CROSS_ENCODER else ():
             tuned_on, task = row["fine_tuned_on"], row["probed_on"]
             runs = runs_of(results, encoder, task, tuned_on) if tuned_on else []
             if task not in results.tasks or (tuned_on and not runs):

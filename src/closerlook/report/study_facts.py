@@ -35,24 +35,14 @@ def headline(results: Results) -> str:
     existing = [results.manifest_entry("runs", encoder) for encoder in results.encoders]
     if len(existing) == 1 and existing[0]:
         return f"How the training {results.encoders[0]} changed {existing[0]['base']} on {tasks}"
-    methods = set(methods_of(results).values())
+    methods = set(results.methods.values())
     how = f"{len(methods)} methods of fine-tuning" if len(methods) > 1 else "fine-tuning"
     return f"How {how} changed {encoders} on {tasks}"
 
 
-def methods_of(results: Results) -> dict[str, str]:
-    """The method by which each encoder was fine-tuned; the encoders of a table have one method each."""
-    methods: dict[str, str] = {}
-    for rows in results.by_measure.values():
-        tuned = rows[rows.tuned_on != PRETRAINED][["encoder", "method"]].drop_duplicates().dropna()
-        methods |= {str(encoder): str(method) for encoder, method in tuned.to_numpy()}
-    return methods
-
-
 def base_encoders(results: Results) -> tuple[str, ...]:
     """The encoders of a study, where those that differ only in the method of fine-tuning are one."""
-    methods = methods_of(results)
-    names = (name.removesuffix(f" ({methods.get(name, '')})") for name in results.encoders)
+    names = (name.removesuffix(f" ({results.methods.get(name, '')})") for name in results.encoders)
     return tuple(dict.fromkeys(names))
 
 
@@ -66,7 +56,7 @@ PLURALS = {"method of fine-tuning": "methods of fine-tuning"}
 def key_facts(results: Results) -> list[tuple[str, str]]:
     """A few numbers for the top of the page."""
     runs = {(run.encoder, run.tuned_on, run.seed) for run in results.all_runs}
-    methods = set(methods_of(results).values())
+    methods = set(results.methods.values())
     counts = {"encoder": len(base_encoders(results)), "task": len(results.tasks)}
     counts |= {"method of fine-tuning": len(methods)} if len(methods) > 1 else {}
     counts |= {"fine-tuning run": len(runs)} if runs else {}
@@ -81,7 +71,7 @@ def key_facts(results: Results) -> list[tuple[str, str]]:
 def encoders_table(results: Results) -> Table:
     """The encoders, with the weights that were used."""
     rows: list[tuple[Value, ...]] = []
-    methods = methods_of(results)
+    methods = results.methods
     several = len(set(methods.values())) > 1 or bool(results.manifest.get("runs"))
     for encoder in results.encoders:
         base = encoder.removesuffix(f" ({methods.get(encoder, '')})")
@@ -284,8 +274,11 @@ def missing(results: Results) -> list[str]:
     manifest = results.manifest
     notes = [] if manifest else [NO_MANIFEST]
     failed, blocked = manifest.get("failed", []), manifest.get("blocked", 0)
+    waiting = blocked if isinstance(blocked, int) else len(blocked)
+    if waiting and not failed:
+        have = "has" if waiting == 1 else "have"
+        notes.append(f"{count_of(waiting, 'cell')} {have} not run yet, so their measurements are missing.")
     if failed:
-        waiting = blocked if isinstance(blocked, int) else len(blocked)
         more = f" {count_of(waiting, 'other cell')} could not start because of that." if waiting else ""
         notes.append(f"{count_of(len(failed), 'cell')} failed, and their measurements are missing.{more}")
     if not results.pairs():

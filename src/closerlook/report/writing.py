@@ -40,7 +40,15 @@ log = logging.getLogger("closerlook.report")
 
 
 def write_report(folder: str | Path, *, figures: bool = True) -> Path:
-    """Write a study's page to its folder and return its path. figures: also write SVG, PNG, PDF and CSV files."""
+    """Write a study's page to its folder and return its path. figures: also write SVG, PNG, PDF and CSV files.
+
+    >>> from closerlook import run_study
+    >>> plan = {"encoders": "bert-tiny", "tasks": "toy-question", "tuning": None, "measures": "clusters"}
+    >>> study = run_study(plan, "my-study", workers=1)
+    >>> page = write_report("my-study", figures=False)
+    >>> page.name, page.parent.name
+    ('report.html', 'my-study')
+    """
     results = load_study(folder)
     drawn = draw_figures(results)
     out = Path(folder).expanduser().absolute()
@@ -53,7 +61,15 @@ def write_report(folder: str | Path, *, figures: bool = True) -> Path:
 
 
 def write_comparison(first: str | Path, second: str | Path, path: str | Path) -> Path:
-    """Write the page that compares two studies to `path`, and return the absolute path."""
+    """Write the page that compares two studies to `path`, and return the absolute path.
+
+    >>> from closerlook import run_study
+    >>> plan = {"tasks": "toy-question", "tuning": None, "measures": "clusters"}
+    >>> for name in ("bert-tiny", "random:bert-tiny"):
+    ...     study = run_study(plan | {"encoders": name}, name.replace(":", "-"), workers=1)
+    >>> write_comparison("bert-tiny", "random-bert-tiny", "comparison.html").name
+    'comparison.html'
+    """
     results = [load_study(folder) for folder in (first, second)]
     names = [str(Path(folder).name) for folder in (first, second)]
     out = Path(path).expanduser().absolute()
@@ -120,6 +136,13 @@ def _draw_images(figures: Sequence[Figure]) -> Iterator[dict[str, bytes]]:
         drawings = [_renumber(drawn) for drawn in run(vl_convert.vegalite_to_svg, specifications)]
         for svg, png, pdf in zip(drawings, run(to_png, drawings), run(vl_convert.svg_to_pdf, drawings), strict=True):
             yield {"svg": svg.encode(), "png": png, "pdf": pdf}
+
+
+def draw_svg(figure: Figure) -> str:
+    """A figure as SVG, as `write_figures` writes it."""
+    import vl_convert
+
+    return _renumber(vl_convert.vegalite_to_svg(figure.specification(titled=True)))
 
 
 def _renumber(svg: str) -> str:

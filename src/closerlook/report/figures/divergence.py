@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from closerlook.report.before_after import STATES
+from closerlook.report.before_after import PRETRAINED_STATE, STATES
 from closerlook.report.divergence import split_half_data
 from closerlook.report.figures.figure import Figure, Layout
 from closerlook.report.figures.style import AFTER, BEFORE, GREY, WIDTH, charted, compact
@@ -24,35 +25,39 @@ HEIGHT = 380
 @for_the_study
 def halves_and_test(results: Results) -> Figure | None:
     """Each space as a dot. x: the similarity of two halves of train. y: the similarity of train and test."""
-    data = compact(split_half_data(results))
+    data = split_half_data(results)
     if len(data) < 3:
         return None
+    is_tuned = bool(results.all_runs)
+    data = compact(data if is_tuned else data.assign(state=PRETRAINED_STATE))
     test = results.test_split
     below = int((data.similarity < data.halves).sum())
     return Figure(
         title=f"Train–{test} similarity against the similarity of two halves of train",
-        caption=f"{len(data)} spaces, one for each measured encoder, task, layer and seed, before fine-tuning (rings) "
-        f"and after (dots). On the dashed line, train is as similar to {test} as its halves are to each other; below "
-        "it, train is less similar.",
+        caption=f"{len(data)} spaces, one for each measured encoder, task, layer and seed"
+        f"{', before fine-tuning (rings) and after (dots)' if is_tuned else ''}. On the dashed line, train is as "
+        f"similar to {test} as its halves are to each other; below it, train is less similar.",
         alt=f"Scatter plot of {len(data)} spaces; in {below} of them train is less similar to {test} than its halves "
         "are to each other.",
         encoder="",
         task="",
         data=data,
-        chart=_scatter(data, test),
+        chart=_scatter(data, test, STATES if is_tuned else (PRETRAINED_STATE,)),
         layout=Layout(most=620),
     )
 
 
-def _scatter(data: pd.DataFrame, test_split: str) -> ChartType:
+def _scatter(data: pd.DataFrame, test_split: str, states: Sequence[str]) -> ChartType:
     import altair as alt
 
     least = min(float(data.halves.min()), float(data.similarity.min()))
     low = max(-1.0, math.floor(least * 5 - 0.25) / 5)  # a round number of fifths with some room
     scale = alt.Scale(domain=[low, 1], nice=False, clamp=True)
-    legend = alt.Legend(title=None, orient="top", symbolOpacity=1)
-    stroke = alt.Stroke("state:N", scale=alt.Scale(domain=list(STATES), range=[BEFORE, AFTER]), legend=legend)
-    fill = alt.Fill("state:N", scale=alt.Scale(domain=list(STATES), range=["transparent", AFTER]), legend=legend)
+    legend = alt.Legend(title=None, orient="top", symbolOpacity=1) if len(states) > 1 else None
+    stroke, fill = (
+        channel("state:N", scale=alt.Scale(domain=list(states), range=[before, AFTER][: len(states)]), legend=legend)
+        for channel, before in ((alt.Stroke, BEFORE), (alt.Fill, "transparent"))
+    )
     names = [alt.Tooltip(f"{name}:N") for name in ("encoder", "task", "state")]
     numbers = [alt.Tooltip(f"{name}:Q", format="d") for name in ("layer", "seed")]
     values = [alt.Tooltip(f"{name}:Q", format=".3f") for name in ("halves", "folds", "similarity")]

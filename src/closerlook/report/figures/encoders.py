@@ -55,13 +55,14 @@ def by_layer(results: Results, task: str) -> Figure | None:
     colours = encoder_colours(encoders)
     states = [state for state in (PRETRAINED_STATE, *STATES) if (data.state == state).any()]
     panels = [_layer_panel(name, data[data.measure == name], colours, states) for name in dict.fromkeys(data.measure)]
-    lines = "" if len(states) == 1 else " Dashed lines: before fine-tuning; solid lines: after it."
+    is_tuned = len(states) > 1
+    lines = " Dashed lines: before fine-tuning; solid lines: after it." if is_tuned else ""
+    seeds = "; with several seeds of fine-tuning, ± one standard deviation over seeds" if is_tuned else ""
     found = "; ".join(f"best {title_of(name)}: {shown_best(one)}" for name, one in best.items())
     return Figure(
         title=f"All encoders by layer: {shorten(task)}",
         caption=f"{found[0].upper()}{found[1:]}. {BEST}: the highest accuracy, the fewest clusters, the largest "
-        f"distance.{lines} Vertical bars: ± one standard deviation of accuracy, 95% "
-        "interval of other measures; with several seeds of fine-tuning, ± one standard deviation over seeds.",
+        f"distance.{lines} Vertical bars: ± one standard deviation of accuracy, 95% interval of other measures{seeds}.",
         alt=f"Line charts of {count_of(len(encoders), 'encoder')} by layer. {found}.",
         encoder="",
         task=task,
