@@ -44,6 +44,16 @@ def test_networks_of_all_sizes_are_one_batch_with_a_fixed_number_of_slots() -> N
     assert [tuple(weight.shape) for weight in batch.weights[::2]] == [(6, 16, 32), (6, 32, 32), (6, 32, 16)]
 
 
+def test_a_caller_that_always_trains_the_same_number_of_networks_needs_no_unused_slots() -> None:
+    given, jobs = data(), JOBS[:2]
+    batch = Batch(given, padded(given.X).flatten(0, 1), jobs, QUICK, len(jobs))
+    assert {len(weight) for weight in batch.weights} == {2}
+    assert networks._batches(given, JOBS, threads=1, slots=2) == [JOBS[:2], JOBS[2:]]
+    for exact, in_six_slots in zip(train(given, jobs, QUICK, slots=2), train(given, jobs, QUICK), strict=True):
+        assert exact.rounds == in_six_slots.rounds
+        assert exact.loss == pytest.approx(in_six_slots.loss, abs=1e-4)
+
+
 def test_more_networks_than_slots_are_several_batches() -> None:
     many = [Job((5, 3), seed) for seed in range(8)]
     assert [len(part) for part in networks._batches(data(), many, threads=1)] == [6, 2]

@@ -44,6 +44,10 @@ class Selectivity:
 
     task, control: (r,) accuracy by seed. known: the share of test rows whose word type occurs in train; only these can
     be memorised.
+
+    >>> result = Selectivity(task=np.array([0.9, 0.92]), control=np.array([0.6, 0.62]), sizes=(64,), known=1.0)
+    >>> result
+    Selectivity(0.300: task 0.910, control 0.610)
     """
 
     task: Measured
@@ -101,6 +105,16 @@ def measure_selectivity(
 
     types: (n,) and (m,) the words of the rows of train and test. result: the probe on the task. Each of its seeds
     has its own control task.
+
+    >>> from closerlook.probes import probe_grid
+    >>> rng = np.random.default_rng(0)
+    >>> words, X = rng.choice([*"abcdefgh"], 400), rng.normal(size=(400, 4))
+    >>> y = np.where(X[:, 0] > 0, "NOUN", "VERB")  # depends on the vector, not on the word
+    >>> train, test = (X[:300], y[:300]), (X[300:], y[300:])
+    >>> probe = probe_grid(train, test, sizes=[(32,)], seeds=1)
+    >>> result = measure_selectivity(train, test, (words[:300], words[300:]), result=probe)
+    >>> bool(result.selectivity.mean() > 0.2)
+    True
     """
     (X, y, labels), (X_test, _, _) = checked(train, "train"), checked(test, "test")
     for name, words, rows in (("train", types[0], X), ("test", types[1], X_test)):
@@ -132,6 +146,13 @@ class CodeLength:
     bits: (r,) by seed; each seed has its own order of the rows. uniform: bits of the uniform code, without vectors.
     ends: the row at which each block ends. by_block: (r, b) bits of each block; the first is sent with the uniform
     code.
+
+    >>> X = np.random.default_rng(0).normal(size=(200, 4))
+    >>> code = online_code((X, X[:, 0] > 0), sizes=(), seeds=1)
+    >>> code  # doctest: +ELLIPSIS
+    CodeLength(... bits, compression ...)
+    >>> code.uniform, code.ends[-3:]
+    (200.0, (50, 100, 200))
     """
 
     bits: Measured
@@ -182,6 +203,12 @@ def online_code(
 
     A probe trained on t rows gives each label of the next block a probability. We mix it with the uniform distribution
     at the rate 1 / (t + 1), which bounds the cost of a probe trained on few rows.
+
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 4))
+    >>> easy, random = (online_code((X, y), sizes=(32,), seeds=1) for y in (X[:, 0] > 0, rng.random(200) > 0.5))
+    >>> bool(easy.bits.mean() < 150 < random.bits.mean())
+    True
     """
     X, y, labels = checked(train, "train")
     (shape,), chosen = check_sizes([sizes]), check_seeds(seeds)
@@ -252,5 +279,6 @@ class _NetworksBySeed:
             scores_of.update({job: scores.cpu().numpy() for job, scores in batch.scores(rows)})
 
         jobs = [Job(self.sizes, seed, at) for at, seed in enumerate(self.seeds)]
-        train(data, jobs, self.training, threads=count_threads(self.threads), finish=keep, progress=progress)
+        threads = count_threads(self.threads)
+        train(data, jobs, self.training, threads=threads, slots=len(jobs), finish=keep, progress=progress)
         return [scores_of[job] for job in jobs]

@@ -86,21 +86,23 @@ def train(
     training: ProbeTraining,
     *,
     threads: int = 1,
+    slots: int | None = None,
     finish: Callable[[Batch], None] | None = None,
     progress: Progress | None = None,
 ) -> list[Network]:
     """Train one network for each job, in the order of the jobs; each is identical to the same network trained alone.
 
     Random numbers come from each network's own seed. On a CPU each batch is computed by one thread, several batches at
-    a time, so neither the number of threads nor the other networks change the result. finish: called with each batch
-    once it has its best weights.
+    a time, so neither the number of threads nor the other networks change the result. slots: on a GPU, the number of
+    slots of every batch, for callers that always train the same number of networks; default: see GPU_SLOTS. finish:
+    called with each batch once it has its best weights.
     """
 
     stopped = Event()
     rows = padded(data.X).flatten(0, 1)
 
     def run(part: list[Job]) -> list[Network]:
-        batch = Batch(data, rows, part, training)
+        batch = Batch(data, rows, part, training, slots)
         batch.train(stopped)
         if finish:
             finish(batch)
@@ -108,7 +110,7 @@ def train(
 
     trained: dict[Job, Network] = {}
     workers = threads if data.on_cpu else 0
-    with _mapped(run, _batches(data, jobs, threads), workers, stopped) as batches:
+    with _mapped(run, _batches(data, jobs, threads, slots), workers, stopped) as batches:
         for networks in batches:
             trained |= {network.job: network for network in networks}
             if progress:
@@ -137,7 +139,7 @@ def _mapped(
         torch.set_num_threads(before)
 
 
-def _batches(data: Data, jobs: Sequence[Job], threads: int) -> list[list[Job]]:
+def _batches(data: Data, jobs: Sequence[Job], threads: int, slots: int | None = None) -> list[list[Job]]:
     """The jobs of each batch: networks of one padded shape, as many as the memory limit allows, largest shapes first.
 
     On a CPU, batches are smaller if there would otherwise be fewer batches than threads.
@@ -148,17 +150,17 @@ def _batches(data: Data, jobs: Sequence[Job], threads: int) -> list[list[Job]]:
         same_shape.setdefault((_shape(job.sizes, data), n_labels[job.space]), []).append(job)
     parts = []
     for shape, same in sorted(same_shape.items(), key=lambda item: -_parameters(item[0][0])):
-        at_once = _slots(shape[0], data)
+        at_once = _slots(shape[0], data, slots)
         if data.on_cpu and len(same_shape) < threads:
             at_once = min(at_once, math.ceil(len(same) / threads))
         parts += [same[at : at + at_once] for at in range(0, len(same), at_once)]
     return parts
 
 
-def _slots(shape: Sizes, data: Data) -> int:
-    """The maximum number of networks of a padded shape in one batch."""
+def _slots(shape: Sizes, data: Data, wanted: int | None = None) -> int:
+    """The maximum number of networks of a padded shape in one batch. wanted: the maximum on a GPU, if not GPU_SLOTS."""
     fit = max(1, (CPU_BYTES if data.on_cpu else GPU_BYTES) // (4 * 4 * _parameters(shape)))
-    return fit if data.on_cpu else min(fit, GPU_SLOTS)
+    return fit if data.on_cpu else min(fit, wanted or GPU_SLOTS)
 
 
 def _widths(sizes: Sizes, data: Data) -> list[tuple[int, int]]:
@@ -251,11 +253,13 @@ class Batch:
     those that are still part of the products.
     """
 
-    def __init__(self, data: Data, rows: Tensor, jobs: Sequence[Job], training: ProbeTraining) -> None:
+    def __init__(
+        self, data: Data, rows: Tensor, jobs: Sequence[Job], training: ProbeTraining, slots: int | None = None
+    ) -> None:
         self.data, self.rows, self.training = data, rows, training
         self.jobs = list(jobs)
         self.shape = _shape(self.jobs[0].sizes, data)
-        free = 0 if data.on_cpu else _slots(self.shape, data) - len(self.jobs)
+        free = 0 if data.on_cpu else _slots(self.shape, data, slots) - len(self.jobs)
         self.slots = self.jobs + self.jobs[:1] * free
         self.y = data.y.flatten()
         self.minus_one = torch.tensor(-1.0, device=data.device)

@@ -39,6 +39,12 @@ class ProbeTraining:
     max_rounds. The learning rate falls linearly to 0 at max_rounds. criterion: the held-out score that decides which
     round is the best one; the weights of that round are kept. The initial weights are kept only if no round was
     trained, or if no round had a finite loss.
+
+    >>> from closerlook.probes import probe_grid
+    >>> X, y = np.arange(20.0)[:, None], ["low"] * 10 + ["high"] * 10
+    >>> result = probe_grid((X, y), (X, y), sizes=[()], seeds=1, training=ProbeTraining(max_rounds=2))
+    >>> result.training.max_rounds, result.training.batch_size
+    (2, 128)
     """
 
     learning_rate: float = 4e-3
