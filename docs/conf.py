@@ -1,17 +1,21 @@
 """Configuration of Sphinx, which builds the documentation site: `make docs`."""
 
 import inspect
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from sphinx.application import Sphinx
 
 from closerlook import __version__
 
+sys.path.insert(0, str(Path(__file__).parent))  # charts.py
+
 project = "Closer Look"
 version = release = __version__
 html_title = f"{project} {release}"
 
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "charts"]
 exclude_patterns = ["results"]
 suppress_warnings = ["ref.python"]  # `Space` has two names: closerlook.Space and the one in its module
 

@@ -45,6 +45,11 @@ class Ranking:
 
     scores: one row for each score: its rank correlation (Spearman) with accuracy over `spaces`, the encoder and layer
     that it would choose, their accuracy, and the cost: the best accuracy minus theirs.
+
+    >>> ranking = rank(["bert-tiny"], "toy-question", max_examples=100)
+    >>> encoder, layer = ranking.best
+    >>> encoder, layer in (0, 1, 2), list(ranking.scores.score)
+    ('bert-tiny', True, ['nearest_mean', 'logme', 'hull_distance', 'clusters', 'participation_ratio'])
     """
 
     task: str
@@ -94,8 +99,11 @@ def rank(
     each encoder, see `extract`. max_examples: of each split; larger splits are sampled. sizes, seeds: of the
     probes, see `ClassifierProbe`. Other options: see `extract`.
 
-    >>> rank(["bert-tiny", "random:bert-tiny"], "toy-question").best  # doctest: +SKIP
-    ('bert-tiny', 2)
+    >>> ranking = rank(["bert-tiny", "random:bert-tiny"], "toy-question", layers="last", max_examples=100)
+    >>> ranking.spaces.columns[:5].tolist()
+    ['encoder', 'layer', 'accuracy', 'low', 'high']
+    >>> sorted(ranking.spaces.encoder)
+    ['bert-tiny', 'random:bert-tiny']
     """
     import pandas as pd
 

@@ -29,7 +29,13 @@ class RunningText:
 
 @dataclass(frozen=True)
 class TextPair:
-    """Two texts that are encoded together, as in natural language inference or paraphrase detection."""
+    """Two texts that are encoded together, as in natural language inference or paraphrase detection.
+
+    >>> from closerlook import read_task
+    >>> task = read_task([{"text_a": "It rains.", "text_b": "It is wet.", "label": "yes"}], name="weather")
+    >>> task.split("train").texts[0]
+    TextPair(first='It rains.', second='It is wet.')
+    """
 
     first: str
     second: str

@@ -57,6 +57,10 @@ class Encoder:
     loaded_fingerprint: the fingerprint of the files that it was loaded from, and the digest of its weights then.
     alignments: if given, a cache for results of `align`, for texts that are read again after the weights have changed.
     template: a text around every text that it reads, such as 'Question: {text}'. budget: the size of batches.
+
+    >>> encoder = Encoder.load("bert-tiny")
+    >>> encoder.name, encoder.info.layers, encoder.info.width, encoder.dtype
+    ('bert-tiny', 2, 128, 'float32')
     """
 
     name: str

@@ -64,6 +64,10 @@ class Source:
     weights of 16 bits or fewer in safetensors files; 0 for pickle files. sentence_pool: the pooling of sentences that
     the files state (sentence-transformers); None if they state none. tokenizer: the folder with the tokenizer, if it is
     neither in `folder` nor in `adapter`.
+
+    >>> source = resolve("random:bert-tiny", seed=1)
+    >>> source.name, source.folder.name, source.random_seed
+    ('random:bert-tiny', 'bert-tiny', 1)
     """
 
     name: str
@@ -86,6 +90,10 @@ class EncoderInfo:
     layer. window: the maximum number of tokens per model input, with special tokens. has_cls: whether its tokenizer
     adds a classification token. parameters: the number of parameters. sentence_pool: the pooling of sentences that the
     encoder's own files state; None if they state none.
+
+    >>> from closerlook import Encoder
+    >>> Encoder.load("bert-tiny").info
+    EncoderInfo(layers=2, width=128, window=512, has_cls=True, parameters=4385920, sentence_pool=None)
     """
 
     layers: int

@@ -36,6 +36,12 @@ class Explorer:
     """Points of a space over a training, ready to be shown: in a notebook as they are, or as a page with `write`.
 
     scatter: the shown points. notes: what a reader must know. settings: how it was made.
+
+    >>> explorer = explore("bert-tiny", task="toy-question", max_examples=100)
+    >>> explorer
+    Explorer(bert-tiny, toy-question: 186 of 186 points, 20 labels, 1 snapshots)
+    >>> explorer.write("points.html").name
+    'points.html'
     """
 
     scatter: Scatter

@@ -51,7 +51,12 @@ class Corpus:
 
 @dataclass(frozen=True)
 class Entry:
-    """A predefined task. labels, train, test: expected numbers of labels and examples; None if they are not checked."""
+    """A predefined task. labels, train, test: expected numbers of labels and examples; None if they are not checked.
+
+    >>> entry = find_task("toy-pos")
+    >>> entry.unit, entry.labels, entry.train
+    ('token', 17, 9090)
+    """
 
     name: str
     unit: Unit
@@ -259,7 +264,11 @@ def list_tasks() -> tuple[Entry, ...]:
 
 
 def find_task(name: str) -> Entry:
-    """The entry of that name."""
+    """The entry of that name.
+
+    >>> find_task("toy-question").title
+    'type of question'
+    """
     if name in CATALOGUE:
         return CATALOGUE[name]
     if os.path.exists(name):
@@ -274,6 +283,9 @@ def load_catalogue_task(name: str, data: str | Path | None = None) -> Task:
     """The task of that name, read from the data folder (by default `CLOSERLOOK_DATA`), with its counts checked.
 
     Built-in tasks, whose corpus is part of this package, need no data folder. Use `read_task` for your own files.
+
+    >>> load_catalogue_task("toy-question")
+    Task('toy-question', sentence, 20 labels, train 381, test 86)
     """
     entry = find_task(name)
     files = {split: _file_of(entry, split, data) for split in entry.corpus.files}
@@ -283,7 +295,11 @@ def load_catalogue_task(name: str, data: str | Path | None = None) -> Task:
 
 
 def is_present(entry: Entry, data: str | Path | None = None) -> bool:
-    """Whether every split of the task has a file in the data folder."""
+    """Whether every split of the task has a file in the data folder.
+
+    >>> is_present(find_task("toy-pos")), is_present(find_task("pos"), "an-empty-folder")
+    (True, False)
+    """
     folder = data_folder(entry, data)
     return folder is not None and all(
         any(os.path.isfile(folder / file) for file in files) for files in entry.corpus.files.values()

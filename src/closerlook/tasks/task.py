@@ -70,6 +70,13 @@ class Split:
     sentence: (n,) for each example, the index of its text.
     positions: (n, p) for each example, its words in that text; `POSITIONS` has the columns of each unit.
     y: (n,) for each example, its label as an index into the task's `labels`.
+
+    >>> task = Task.build("weather", "token", {"train": [(("light", "rain"), [((0,), "ADJ"), ((1,), "NOUN")])]})
+    >>> split = task.split("train")
+    >>> split
+    Split('train', 1 texts, 2 examples)
+    >>> split.sentence.tolist(), split.positions.tolist(), split.y.tolist()
+    ([0, 0], [[0], [1]], [0, 1])
     """
 
     name: str
