@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Stamp files. $(READY): .venv has what a study needs; $(READY)-test: also the extra `test`; and so on for each extra.
 READY := $(VENV)/.ready
 
-.PHONY: study test test-slow test-portable test-sanitized test-faults fuzz lint format docs package wheels benchmark hooks clean
+.PHONY: study test test-slow test-portable test-sanitized test-faults fuzz lint format docs write-up paper package wheels benchmark hooks clean
 
 study: $(LIBRARY)  ## run the default study on the built-in encoder and tasks; prints the path of the report page at the end
 	$(BIN)/closerlook study default --out study
@@ -20,9 +20,9 @@ study: $(LIBRARY)  ## run the default study on the built-in encoder and tasks; p
 test: lint $(READY)-test  ## all checks except the slow tests; tests of the page in a browser need Chromium
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
 		echo "Chromium not found: tests of the report page in a browser are skipped"
-	$(BIN)/python -m pytest -n auto -m "not slow" --cov --cov-report=term:skip-covered
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" --cov --cov-report=term:skip-covered
 
-test-slow: $(LIBRARY) $(READY)-test $(READY)-docs  ## the slow tests
+test-slow: $(LIBRARY) $(READY)-test $(READY)-docs $(READY)-paper  ## the slow tests
 	$(BIN)/python -m pytest -m slow
 
 test-portable: $(LIBRARY) $(READY)-test  ## the numerical tests with the instructions of other processors; not part of `make test`
@@ -38,7 +38,7 @@ test-faults: $(LIBRARY) $(READY)-test  ## every operation of a small study fails
 
 N ?= 100000
 fuzz: $(LIBRARY) $(READY)-test  ## mutated files for every reader, N of them; `make test` tries 2,000
-	FUZZ_INPUTS=$(N) $(BIN)/python -m pytest -n auto tests/fuzz
+	FUZZ_INPUTS=$(N) $(BIN)/python -m pytest -n auto --dist worksteal tests/fuzz
 
 lint: $(LIBRARY) $(READY)-lint  ## ruff and mypy
 	$(BIN)/ruff check .
@@ -52,6 +52,12 @@ format: $(READY)-lint  ## let ruff correct what it can
 docs: $(LIBRARY) $(READY)-docs  ## the documentation as a site in site/, readable without a server; a warning is an error
 	$(BIN)/python -m sphinx --builder html --fresh-env --fail-on-warning --keep-going --quiet docs site
 	@echo site/index.html
+
+write-up: $(LIBRARY)  ## docs/reproduction.md, its appendix, docs/paper/note.md and their figures, from the table in docs/results
+	$(BIN)/python docs/write_up.py
+
+paper: $(READY)-paper  ## docs/paper/note.pdf from docs/paper/note.md
+	$(BIN)/python docs/print_note.py
 
 package: $(READY)  ## the source archive and the wheel for this platform, in dist/
 	$(BIN)/python -m hatchling build
