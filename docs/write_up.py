@@ -51,12 +51,12 @@ STUDIES = {"study": "results", "lora": "results-lora", "forgetting": "results-fo
 
 FILTERS = (
     *("fixed", "signed", "percent", "span", "percents", "out_of", "how_many", "which", "listed", "short", "named"),
-    *("trend", "capital", "in_words", "extreme", "points", "counted"),
+    *("trend", "capital", "uncapital", "in_words", "extreme", "points", "counted"),
 )
 FACTS = (
     *("limit_factor", "published_points", "n_with_distance", "shift_ends", "fit_correlation", "detour_shares"),
     *("size_trend", "size_mean", "most_pieces", "least_gain", "closer_to_start", "pools"),
-    *("seed_similarities", "verdict_sentence", "not_run"),
+    *("seed_similarities", "verdict_sentence", "not_run", "measured_under"),
 )
 TABLES = {
     name: make

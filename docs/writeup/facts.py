@@ -91,6 +91,15 @@ def size_trend(study: Study, measure: str, state: str) -> str:
     return trend([size_mean(study, measure, state, encoder) for encoder in study.berts])
 
 
+def measured_under(study: Study, measure: str, state: str) -> str:
+    """The encoders of which a measure is known, before or after fine-tuning: 'all encoders', 'only bert-mini'."""
+    if state == "before":
+        known = study.having(measure, study.encoders)
+    else:
+        known = [encoder for encoder in study.encoders if study.runs(measure, [encoder])]
+    return "all encoders" if len(known) == len(study.encoders) else f"only {listed(map(short, known))}"
+
+
 def not_run(study: Study) -> list[Pair]:
     """The encoders and tasks that were not fine-tuned."""
     tuned = {(run.encoder, run.task) for run in study.results.runs(own=True)}
@@ -136,7 +145,7 @@ def seed_similarities(study: Study) -> list[float]:
 
 
 def verdict_sentence(study: Study) -> str:
-    """Which findings have which verdict: 'Finding 3 holds, findings 4 and 5 are mixed'."""
+    """Which findings have which verdict: 'Finding 3 holds; findings 4 and 5 are mixed'."""
     by_verdict: dict[str, list[str]] = {}
     for finding in study.findings:
         by_verdict.setdefault(finding.verdict, []).append(str(finding.number))
@@ -144,7 +153,7 @@ def verdict_sentence(study: Study) -> str:
     for verdict in filter(by_verdict.__contains__, VERBS):
         several = len(by_verdict[verdict]) > 1
         parts.append(f"finding{'s' * several} {listed(by_verdict[verdict])} {VERBS[verdict][several]}")
-    return capital(", ".join(parts))
+    return capital("; ".join(parts))
 
 
 VERBS = {

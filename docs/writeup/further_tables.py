@@ -90,9 +90,9 @@ def size_mean(study: Study, measure: str, state: str, encoder: str) -> float:
 
 
 PARTS = {
-    "shuffled labels": "separable_pairs_null_mean",
-    "measures of shape": "nc1",
-    "controls of the probes": "selectivity",
+    "comparisons with shuffled labels": "separable_pairs_null_mean",
+    "measures of shape such as NC1": "nc1",
+    "control tasks of the probes": "selectivity",
     "random weights": "similarity_random",
 }
 """Parts of a study that may be missing under some encoders, each with a measure that only this part has."""

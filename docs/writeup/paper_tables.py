@@ -50,7 +50,7 @@ def encoders_table(study: Study, recorded: dict[str, Any]) -> str:
         "encoder",
         "layers × width",
         "million parameters",
-        "in the paper",
+        "million parameters, paper",
         "word pieces seen, billions",
         "held-out loss",
     ]

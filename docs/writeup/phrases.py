@@ -131,11 +131,11 @@ def named(items: Iterable[Any], tasks: Sequence[str] = ()) -> str:
 
 
 def trend(values: Sequence[float]) -> str:
-    """How a sequence of values goes, as a verb."""
+    """How a value goes from the smallest encoder to the largest, as a verb."""
     steps = [second - first for first, second in itertools.pairwise(values)]
     verb = "rises" if values[-1] > values[0] else "falls"
     is_steady = all(step > 0 for step in steps) or all(step < 0 for step in steps)
-    return f"{verb} at every step" if is_steady else f"{verb}, though not at every step"
+    return f"{verb} from each size to the next" if is_steady else f"{verb}, though not from each size to the next"
 
 
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -144,6 +144,11 @@ WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "
 def capital(text: str) -> str:
     """A text with a capital first letter."""
     return text[:1].upper() + text[1:]
+
+
+def uncapital(text: str) -> str:
+    """A text with a small first letter."""
+    return text[:1].lower() + text[1:]
 
 
 def in_words(n: int) -> str:

@@ -180,10 +180,16 @@ class Study:
         return [scale * one.sd for one in self.pairs(measure) if one.sd is not None]
 
     def distance_ratios(self, state: str) -> list[float]:
-        """The mean minimum distance of true labels divided by that of shuffled labels, for each encoder and task."""
-        names = ("subsampled_mean_minimum_distance", "subsampled_mean_minimum_distance_null_mean")
-        true, shuffled = (self.pairs(name) for name in names)
-        return [getattr(one, state) / getattr(other, state) for one, other in zip(true, shuffled, strict=True)]
+        """The mean minimum distance of true labels divided by that of shuffled labels, where both were measured."""
+        true = "subsampled_mean_minimum_distance"
+        values = self.starts if state == "before" else self.ends
+        found = []
+        for encoder in self.encoders:
+            for task in self.tasks:
+                known = [values(name, [encoder], [task]) for name in (true, f"{true}_null_mean")]
+                if all(known):
+                    found.append(statistics.fmean(known[0]) / statistics.fmean(known[1]))
+        return found
 
     def by_separability(self, measure: str) -> tuple[list[Change], list[Change]]:
         """The runs of a measure of train and test: those whose spaces are all linearly separable, and the others."""

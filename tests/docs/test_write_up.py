@@ -178,8 +178,8 @@ def test_pairs_are_named_by_encoder() -> None:
         (phrases.percents([0.26, 0.425], 1), "26.0% to 42.5%"),
         (phrases.fixed(-0.2, 1), "−0.2"),
         (phrases.signed(1234.4, 0), "+1,234"),
-        (phrases.trend([1, 2, 3]), "rises at every step"),
-        (phrases.trend([3, 1, 2]), "falls, though not at every step"),
+        (phrases.trend([1, 2, 3]), "rises from each size to the next"),
+        (phrases.trend([3, 1, 2]), "falls, though not from each size to the next"),
         (phrases.listed(["a", "b", "c"]), "a, b and c"),
     ],
 )
