@@ -20,7 +20,7 @@ study: $(LIBRARY)  ## run the default study on the built-in encoder and tasks; p
 test: lint $(READY)-test  ## all checks except the slow tests; tests of the page in a browser need Chromium
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
 		echo "Chromium not found: tests of the report page in a browser are skipped"
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" --cov --cov-report=term:skip-covered
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not portable" --cov --cov-report=term:skip-covered
 
 test-slow: $(LIBRARY) $(READY)-test $(READY)-docs $(READY)-paper  ## the slow tests
 	$(BIN)/python -m pytest -m slow

@@ -17,6 +17,7 @@ def runner() -> dict[str, Any]:
     return runpy.run_path(str(RUNNER))
 
 
+@pytest.mark.portable
 def test_the_tutorial_prints_what_it_shows() -> None:
     process = subprocess.run([sys.executable, str(RUNNER)], capture_output=True, text=True, check=False)
     assert (process.returncode, process.stdout, process.stderr) == (0, "", "")
