@@ -99,10 +99,15 @@ PARTS = {
 
 
 def lacking(study: Study) -> list[str]:
-    """The parts of an unfinished study that some encoders lack after fine-tuning, each with these encoders."""
+    """The parts of an unfinished study that some encoders lack after fine-tuning, each with these encoders and runs."""
     found = []
     for part, measure in PARTS.items():
-        without = [encoder for encoder in study.encoders if not study.runs(measure, [encoder])]
-        if without and study.has(measure):
-            found.append(f"{part} ({listed([short(encoder) for encoder in without])})")
+        tasks = [task for task in study.tasks if study.ends(measure, tasks=[task])]  # not all tasks have every measure
+        without = []
+        for encoder in study.encoders if tasks else ():
+            known, runs = (len(study.ends(name, [encoder], tasks)) for name in (measure, "n_clusters"))
+            if known < runs:
+                without.append(f"{runs - known} of {runs} runs of {short(encoder)}" if known else short(encoder))
+        if without:
+            found.append(f"{part} ({listed(without)})")
     return found
