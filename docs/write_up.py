@@ -32,6 +32,7 @@ from closerlook.report.writing import draw_svg
 from closerlook.study.noise import HARM, LEVEL
 from closerlook.study.rules import VERSION, rules_hash
 from closerlook.study.verdicts import SHARE
+from closerlook.tasks.catalogue import find_task
 
 if TYPE_CHECKING:
     from closerlook.report.figures import Figure
@@ -43,6 +44,7 @@ PAGES = {
     "reproduction.md.jinja": "reproduction.md",
     "appendix.md.jinja": "reproduction-appendix.md",
     "note.md.jinja": "paper/note.md",
+    "held-out.md.jinja": "held-out.md",
 }
 """Template -> page in docs/. To add a page, write a template and add a line."""
 
@@ -120,6 +122,9 @@ def environment() -> Environment:
         | {
             "lacking": further_tables.lacking,
             "larger_counts": paper_tables.larger_counts,
+            "unexpected": other_studies.unexpected,
+            "as_expected": other_studies.as_expected,
+            "find_task": find_task,
             "require": phrases.require,
             "markdown": values.markdown,
             "same_pairs": values.same_pairs,
