@@ -1,4 +1,4 @@
-"""Write the pages about the kept study from its table: the replication, its appendix, the note, and their figures.
+"""Write the replication, its appendix, the held-out check, the note and their figures from the tables of kept studies.
 
     python docs/write_up.py          # writes the pages and figures; `make write-up` calls it
     python docs/write_up.py --check  # writes nothing; names every page that is out of date, exit code 1 if there is any

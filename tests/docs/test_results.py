@@ -28,6 +28,12 @@ def test_the_table_is_small_and_whole() -> None:
     assert measures >= {"accuracy", "n_clusters", "separable_pairs_null_mean", "similarity_random", "nc1"}
 
 
+def test_all_kept_results_take_less_than_10_mb() -> None:
+    kept = [file for folder in RESULTS.parent.glob("results*") for file in folder.iterdir()]
+    assert RESULTS / "results.parquet" in kept
+    assert sum(file.stat().st_size for file in kept) < 10_000_000
+
+
 @pytest.mark.slow
 def test_the_page_and_every_figure_come_out_again(tmp_path: Path) -> None:
     for name in ("results.parquet", "manifest.json", "explorer.json"):
