@@ -76,4 +76,4 @@ def test_a_cluster_without_workers_is_one_line(tasks: Path, tmp_path: Path) -> N
     with dask_cluster(tmp_path) as cluster:
         finish(write_plan(tasks), tmp_path / "out", "--scheduler", cluster.address, code=1)
     (line,) = [line for line in (tmp_path / "out.log").read_text().splitlines() if line.startswith("closerlook:")]
-    assert "has no workers; start some, and run this again" in line
+    assert "has no workers; start some, and run the same command again" in line

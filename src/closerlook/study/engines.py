@@ -280,7 +280,7 @@ def _run_on_worker(cell: Cell, out: str) -> Outcome:
 def _check_workers(scheduler: str, client: Client, workers: dict[str, Any]) -> None:
     """Check that there are workers, and that all have this version of the package."""
     if not workers:
-        raise WorkError(f"the Dask scheduler at {scheduler} has no workers; start some, and run the same command")
+        raise WorkError(f"the Dask scheduler at {scheduler} has no workers; start some, and run the same command again")
     for worker, answer in client.run(_installed_version, on_error="return").items():
         if answer != __version__:
             raise WorkError(
