@@ -53,7 +53,7 @@ docs: $(LIBRARY) $(READY)-docs  ## the documentation as a site in site/, readabl
 	$(BIN)/python -m sphinx --builder html --fresh-env --fail-on-warning --keep-going --quiet docs site
 	@echo site/index.html
 
-write-up: $(LIBRARY)  ## docs/reproduction.md, its appendix, docs/held-out.md, docs/paper/note.md and their figures, from the tables in docs/results*
+write-up: $(LIBRARY)  ## docs/reproduction.md, its appendix, docs/lora-and-forgetting.md, docs/held-out.md, docs/paper/note.md and their figures, from the tables in docs/results*
 	$(BIN)/python docs/write_up.py
 
 paper: $(READY)-paper  ## docs/paper/note.pdf from docs/paper/note.md

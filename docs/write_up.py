@@ -1,4 +1,4 @@
-"""Write the replication, its appendix, the held-out check, the note and their figures from the tables of kept studies.
+"""Write the replication, its appendix, LoRA and forgetting, the held-out check, the note and their figures from the tables of kept studies.
 
     python docs/write_up.py          # writes the pages and figures; `make write-up` calls it
     python docs/write_up.py --check  # writes nothing; names every page that is out of date, exit code 1 if there is any
@@ -43,6 +43,7 @@ TEMPLATES, FIGURES = DOCS / "templates", "figures"
 PAGES = {
     "reproduction.md.jinja": "reproduction.md",
     "appendix.md.jinja": "reproduction-appendix.md",
+    "lora-and-forgetting.md.jinja": "lora-and-forgetting.md",
     "note.md.jinja": "paper/note.md",
     "held-out.md.jinja": "held-out.md",
 }
@@ -124,6 +125,10 @@ def environment() -> Environment:
             "larger_counts": paper_tables.larger_counts,
             "unexpected": other_studies.unexpected,
             "as_expected": other_studies.as_expected,
+            "task_mean": other_studies.task_mean,
+            "method_similarities": other_studies.method_similarities,
+            "forgotten": other_studies.forgotten,
+            "forgetting_course": other_studies.forgetting_course,
             "find_task": find_task,
             "require": phrases.require,
             "markdown": values.markdown,

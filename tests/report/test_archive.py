@@ -101,6 +101,22 @@ def test_distances_come_last_those_of_the_same_encoder_and_task_together() -> No
     ]
 
 
+def test_an_archive_with_the_distances_of_the_last_layer_says_the_same_on_fewer_rows(tmp_path: Path) -> None:
+    table = made_up(layers=(0, 1, 2))
+    whole = write_study(tmp_path / "whole", table)
+    archive(whole, tmp_path / "all")
+    archive(whole, tmp_path / "last", distances="last")
+    both = [load_results(tmp_path / name) for name in ("all", "last")]
+    kept = [one[one.measure == "label_distance"] for one in both]
+    assert set(kept[0].layer) == {0, 1, 2}
+    assert set(kept[1].layer) == {2}
+    rest = [one[one.measure != "label_distance"].reset_index(drop=True) for one in both]
+    pd.testing.assert_frame_equal(*rest)
+    figures = [draw_figures(load_study(tmp_path / name)) for name in ("all", "last")]
+    for one, other in zip(*figures, strict=True):
+        pd.testing.assert_frame_equal(one.data, other.data)
+
+
 def test_the_study_itself_is_not_overwritten(tmp_path: Path) -> None:
     folder = write_study(tmp_path / "whole", golden_beyond())
     before = (folder / "results.parquet").read_bytes()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option
 
@@ -33,6 +33,13 @@ def report(
             "the rows that the page shows and the distances between labels; no figure files."
         ),
     ] = None,
+    distances: Annotated[
+        Literal["all", "last"],
+        Option(
+            help="With --archive: the layers whose distances between labels are kept, all or last. With last, the table "
+            "is smaller, and the similarities of other layers cannot be computed again from it."
+        ),
+    ] = "all",
     as_json: Annotated[
         bool,
         Option(
@@ -52,6 +59,8 @@ def report(
     from closerlook.report import write_report
     from closerlook.report.archive import archive as write_archive
 
+    if distances != "all" and archive is None:
+        raise InputError(f"--distances {distances} given without --archive; expected both, or neither")
     if folder.suffix == ".jsonl" and not folder.is_dir():
         if archive is not None:
             raise InputError(
@@ -62,7 +71,7 @@ def report(
     if archive is None:
         page = write_report(folder, figures=figures)
     else:
-        page, figures = write_archive(folder, archive), False
+        page, figures = write_archive(folder, archive, distances=distances), False
     if as_json:
         from closerlook.study.findings import judge
         from closerlook.study.results import load_results

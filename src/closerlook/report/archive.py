@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,9 @@ NUMBERS = ("value", "ci_low", "ci_high")
 
 SPACE = ["measure", *PLACE, "split"]
 """The columns that say which space a distance between labels is from."""
+
+DistanceLayers = Literal["all", "last"]
+"""The layers whose distances between labels an archive keeps."""
 
 DISTANCES = ("label_distance", "random_label_distance")
 """The distances between the labels of a space."""
@@ -58,19 +61,20 @@ PAGE_BYTES = 1 << 26
 """Large pages of the Parquet file: a pattern of labels that is repeated for every space is compressed well."""
 
 
-def archive(folder: str | Path, to: str | Path) -> Path:
+def archive(folder: str | Path, to: str | Path, *, distances: DistanceLayers = "all") -> Path:
     """Write the page of a study to another folder, with a table and a manifest to make it from; return its path.
 
     Numbers are rounded to 32 bits, distances between labels by DISTANCE_BITS, positions to POSITION_BITS. Rows that
     neither the page shows nor `recompute_similarities` needs are excluded, and so are points that the page does not
-    show.
+    show. distances: 'last' keeps the distances between labels of the last layer only; similarities of other layers
+    are then kept as values that cannot be computed again.
     """
     import pyarrow as pa
 
     source, target = Path(folder).expanduser(), Path(to).expanduser()
     if target.resolve() == (source if source.is_dir() else source.parent).resolve():
         raise InputError(f"{target} is the study itself; expected another folder, since the archive has fewer rows")
-    rows = shown_rows(load_results(source)).astype(dict.fromkeys(NUMBERS, "float32"))
+    rows = shown_rows(load_results(source), distances).astype(dict.fromkeys(NUMBERS, "float32"))
     table = pa.Table.from_pandas(rows, preserve_index=False)
     target.mkdir(parents=True, exist_ok=True)
     write_parquet(
@@ -95,10 +99,12 @@ def archive(folder: str | Path, to: str | Path) -> Path:
     return write_report(target, figures=False)
 
 
-def shown_rows(table: pd.DataFrame) -> pd.DataFrame:
+def shown_rows(table: pd.DataFrame, distances: DistanceLayers = "all") -> pd.DataFrame:
     """The rows of a study's table that an archive keeps, rounded; the registry of measures says which."""
     measures = {name: find(name) for name in table["measure"].unique()}
     rules = {name: "all" if measure is None else measure.archive for name, measure in measures.items()}
+    if distances == "last":
+        rules |= dict.fromkeys(DISTANCES, "last layer")
     rule = table["measure"].map(rules)
     last = table["layer"] == table["encoder"].map(last_layers(table))
     end = last & (table["is_final"] | (table["tuned_on"] == PRETRAINED) | (table["step"] == 0))
