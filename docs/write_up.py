@@ -1,4 +1,4 @@
-"""Write the replication, its appendix, LoRA and forgetting, the held-out check, the note and their figures from the tables of kept studies.
+"""Write the replication, its appendix, the pages of further studies, the note and their figures from kept tables.
 
     python docs/write_up.py          # writes the pages and figures; `make write-up` calls it
     python docs/write_up.py --check  # writes nothing; names every page that is out of date, exit code 1 if there is any
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from writeup import facts, further_tables, other_studies, paper_tables, phrases, values
+from writeup import facts, forgetting, further_tables, held_out, methods, paper_tables, phrases, values
 from writeup.phrases import StaleTextError
 from writeup.values import Study
 
@@ -63,7 +63,7 @@ FACTS = (
 )
 TABLES = {
     name: make
-    for module in (paper_tables, further_tables, other_studies)
+    for module in (paper_tables, further_tables, methods, forgetting, held_out)
     for name, make in vars(module).items()
     if name.endswith("_table")
 }
@@ -123,12 +123,12 @@ def environment() -> Environment:
         | {
             "lacking": further_tables.lacking,
             "larger_counts": paper_tables.larger_counts,
-            "unexpected": other_studies.unexpected,
-            "as_expected": other_studies.as_expected,
-            "task_mean": other_studies.task_mean,
-            "method_similarities": other_studies.method_similarities,
-            "forgotten": other_studies.forgotten,
-            "forgetting_course": other_studies.forgetting_course,
+            "unexpected": held_out.unexpected,
+            "as_expected": held_out.as_expected,
+            "task_mean": methods.task_mean,
+            "method_similarities": methods.method_similarities,
+            "forgotten": forgetting.forgotten,
+            "forgetting_course": forgetting.forgetting_course,
             "find_task": find_task,
             "require": phrases.require,
             "markdown": values.markdown,

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from closerlook.study.readings import index_results
-from tests.report.studies import golden
+from tests.report.studies import frame, golden
 
 DOCS = Path(__file__).parents[2] / "docs"
 TEMPLATES = sorted((DOCS / "templates").glob("*.jinja"))
 
 sys.path.insert(0, str(DOCS))
 import write_up  # noqa: E402  (a script next to its pages, not a package)
-from writeup import facts, other_studies, paper_tables, phrases, records, values  # noqa: E402
+from writeup import facts, forgetting, held_out, methods, paper_tables, phrases, records, values  # noqa: E402
 
 NO_PROSE = re.compile(
     r"\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}"  # comments, statements and expressions of the template
@@ -135,21 +135,85 @@ def test_numbers_are_compared_with_the_published_ones(small: values.Study) -> No
 
 
 def test_forgetting_is_the_change_of_accuracy_on_every_task(small: values.Study) -> None:
-    rows = other_studies.forgetting_table(small).splitlines()[2:]
+    rows = forgetting.forgetting_table(small).splitlines()[2:]
     assert rows[0].startswith("| bert-tiny | ps-fxn | +1.0 |")
-    assert [other_studies.accuracy_change(small, "bert-tiny (lora 4)", "pos", "pos")] == [None]
-    assert round(other_studies.accuracy_change(small, "bert-tiny", "ps-role", "ps-role") or 0, 9) == -8
+    assert [forgetting.accuracy_change(small, "bert-tiny (lora 4)", "pos", "pos")] == [None]
+    assert round(forgetting.accuracy_change(small, "bert-tiny", "ps-role", "ps-role") or 0, 9) == -8
+
+
+DISTANCES = {"a": (1.0, 2.0, 4.0), "b": (1.0, 2.0, 3.0), "c": (3.0, 2.0, 1.0)}
+"""Label distances of three made-up spaces: a and b are similar (correlation 0.98), c is the reverse of b."""
+
+
+@pytest.fixture(scope="module")
+def by_methods() -> values.Study:
+    """One encoder on two tasks, by two methods, with two seeds; task x has three times as many seeds of LoRA."""
+    rows: list[dict[str, object]] = []
+    for task in ("x", "y"):
+        start = {"encoder": "e", "task": task, "layer": 2, "measure": "accuracy", "split": "test"}
+        rows.append(start | {"tuned_on": "", "step": 0, "is_final": False, "value": 0.5})
+        for encoder, spaces in {"e": "ab", "e (lora 4)": "cccccc" if task == "x" else "cc"}.items():
+            for seed, space in enumerate(spaces):
+                run = {"encoder": encoder, "tuned_on": task, "seed": seed, "step": 9, "is_final": True, "layer": 2}
+                accuracy = {"x": 0.6, "y": 0.8}[task]
+                rows.append(run | {"task": task, "measure": "accuracy", "split": "test", "value": accuracy})
+                lost = {"task": "y" if task == "x" else "x", "measure": "accuracy", "split": "test"}
+                rows.append(run | lost | {"value": 0.4 - 0.1 * seed if encoder == "e" else 0.5})
+                rows.append(run | {"task": task, "measure": "similarity_original", "split": "train", "value": 0.7})
+                rows += [
+                    run
+                    | {"task": task, "measure": "label_distance", "split": "train", "value": value}
+                    | {"label": one, "other": other}
+                    for (one, other), value in zip(("pq", "pr", "qr"), DISTANCES[space], strict=True)
+                ]
+    early = {"encoder": "e", "tuned_on": "x", "seed": 0, "step": 1, "is_final": False, "layer": 2, "task": "y"}
+    rows.append(early | {"measure": "accuracy", "split": "test", "value": 0.45})
+    return values.Study(index_results(frame(rows), {"plan": {"tuning": {"methods": ["lora 4", "full"]}}}))
+
+
+def test_methods_are_compared_with_full_fine_tuning_and_with_other_seeds(by_methods: values.Study) -> None:
+    between = methods.method_similarities(by_methods, "e", "e (lora 4)")
+    assert {task: round(value, 3) for task, value in between.items()} == {"x": -0.991, "y": -0.991}
+    assert {round(value, 3) for value in methods.method_similarities(by_methods, "e", "e").values()} == {0.982}
+    assert methods.method_table(by_methods).splitlines()[2:] == [
+        "| e, pretrained | 50.0 | – | – | – | – | – | – |",
+        "| e (full) | 70.0 | – | – | 0.70 | – | 0.98 | −15.0 |",
+        "| e (lora 4) | 70.0 | – | – | 0.70 | −0.99 | 1.00 | 0.0 |",
+    ]
+
+
+def test_every_task_counts_the_same_whatever_its_number_of_seeds(by_methods: values.Study) -> None:
+    assert round(methods.task_mean(by_methods, "accuracy", "e (lora 4)") or 0, 9) == 0.7
+    assert methods.task_mean(by_methods, "nc1", "e") is None
+
+
+def test_layers_and_other_tasks_have_a_column_for_each_method_in_the_order_of_the_plan(
+    by_methods: values.Study,
+) -> None:
+    assert methods.method_layers_table(by_methods).splitlines()[0] == "| encoder and method | layer 2 |"
+    assert methods.forgotten_table(by_methods).splitlines() == [
+        "| fine-tuned on → measured on | e (full) | e (lora 4) |",
+        "|---|--:|--:|",
+        "| x→y | −15.0 | 0.0 |",
+        "| y→x | −15.0 | 0.0 |",
+    ]
+
+
+def test_forgetting_is_followed_along_training(by_methods: values.Study) -> None:
+    assert round(forgetting.forgetting_course(by_methods, "x", 1), 9) == -5
+    with pytest.raises(phrases.StaleTextError, match="no accuracy of other tasks at step 2 of x"):
+        forgetting.forgetting_course(by_methods, "x", 2)
 
 
 def test_answers_that_were_not_expected_are_listed(small: values.Study) -> None:
     expected: dict[int, dict[str, object]] = {number: {"verdict": "holds"} for number in range(1, 6)}
     expected[1] |= {"no answer": ["bert-tiny"], "for": ["bert-base"]}  # bert-base was not run
     expected[2] |= {"against": ["bert-tiny"]}
-    rows = other_studies.expectation_table(small, expected).splitlines()[2:]
+    rows = held_out.expectation_table(small, expected).splitlines()[2:]
     assert rows[0] == "| 1 | holds | cannot tell | 3 of 3 | – |"
     assert rows[1].startswith("| 2 | holds | cannot tell | 0 of 3 | bert-tiny: ")
     assert "(expected: against)" in rows[1]
-    assert len(other_studies.unexpected(small, expected, 2)) == 3
+    assert len(held_out.unexpected(small, expected, 2)) == 3
 
 
 def test_findings_are_grouped_by_verdict(small: values.Study) -> None:

@@ -36,8 +36,8 @@ def report(
     distances: Annotated[
         Literal["all", "last"],
         Option(
-            help="With --archive: the layers whose distances between labels are kept, all or last. With last, the table "
-            "is smaller, and the similarities of other layers cannot be computed again from it."
+            help="With --archive: the layers whose distances between labels are kept. With last, the table is smaller, "
+            "and the similarities of other layers cannot be computed again from it."
         ),
     ] = "all",
     as_json: Annotated[

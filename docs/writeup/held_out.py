@@ -1,0 +1,79 @@
+"""The tables of the held-out check, in Markdown: what was expected, and what came out."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from closerlook.report.tables import MISSING
+from writeup.paper_tables import grid
+from writeup.phrases import fixed, short
+from writeup.values import Study
+
+if TYPE_CHECKING:
+    from closerlook.study.verdicts import Answer
+
+Expected = dict[int, dict[str, Any]]
+"""For each finding, the expected verdict, and the encoders with each expected answer."""
+
+ENDS = {
+    "accuracy, %": ("accuracy", 1, 100),
+    "similarity of the last layer to the pretrained one": ("similarity_original", 2, 1),
+    "train–test similarity": ("similarity_train_test", 2, 1),
+    "distance to the nearest label, RMS radii": ("mean_relative_minimum_distance", 3, 1),
+}
+"""Measures after fine-tuning: name, decimals shown, factor."""
+
+
+def expectation_table(study: Study, expected: Expected) -> str:
+    """For each finding, the expected verdict, the verdict, and the encoders that answer otherwise than expected."""
+    rows = []
+    for finding in study.findings:
+        number, wanted = finding.number, expected_answers(expected, finding.number)
+        other = [
+            f"{short(one.pair.encoder)}: {one.support} (expected: {wanted[one.pair.encoder]})"
+            for one in unexpected(study, expected, number)
+        ]
+        answers = [number, expected[number]["verdict"], finding.verdict, as_expected(study, expected, [number])]
+        rows.append([*map(str, answers), "; ".join(other) or MISSING])
+    return grid(["finding", "expected verdict", "verdict", "answers as expected", "other answers"], rows, left=5)
+
+
+def as_expected(study: Study, expected: Expected, findings: Iterable[int]) -> str:
+    """How many answers of encoders to some findings are the expected ones: '3 of 4'."""
+    n, of = 0, 0
+    for number in findings:
+        wanted = expected_answers(expected, number)
+        known = [one for one in study.answers(number) if one.pair.encoder in wanted]
+        n, of = n + len(known) - len(unexpected(study, expected, number)), of + len(known)
+    return f"{n} of {of}" if of else MISSING
+
+
+def expected_answers(expected: Expected, finding: int) -> dict[str, str]:
+    """The expected answer of each encoder to a finding."""
+    entry = expected[finding]
+    return {encoder: support for support, names in entry.items() if support != "verdict" for encoder in names}
+
+
+def unexpected(study: Study, expected: Expected, finding: int) -> list[Answer]:
+    """The answers of encoders to a finding that are not the expected ones."""
+    wanted = expected_answers(expected, finding)
+    return [one for one in study.answers(finding) if one.support != wanted.get(one.pair.encoder, one.support)]
+
+
+def ends_table(study: Study) -> str:
+    """Clusters and the measures of ENDS before → after fine-tuning, for each encoder on each task."""
+    rows = []
+    for encoder in study.encoders:
+        for task in study.tasks:
+            cells = []
+            for measure, digits, scale in (("n_clusters", 0, 1), *ENDS.values()):
+                found = study.pairs(measure, [encoder], [task])
+                end = study.ends(measure, [encoder], [task])
+                if found:
+                    cells.append("→".join(fixed(scale * one, digits) for one in (found[0].before, found[0].after)))
+                else:
+                    cells.append(fixed(scale * statistics.fmean(end), digits) if end else MISSING)
+            rows.append([short(encoder), task, *cells])
+    return grid(["encoder", "task", "clusters", *ENDS], rows, left=2)

@@ -1,0 +1,160 @@
+"""The tables of methods of fine-tuning side by side, in Markdown: what each does to the space, and where."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable
+
+from closerlook.report.before_after import mean_of, runs_of
+from closerlook.report.tables import MISSING
+from closerlook.tuning.existing import FULL
+from writeup.forgetting import base_of, forgotten
+from writeup.paper_tables import grid
+from writeup.phrases import fixed, short, signed
+from writeup.values import Study
+
+Distances = dict[tuple[str, str], float]
+"""The distance of each two labels of a space."""
+
+
+def method_table(study: Study) -> str:
+    """Each encoder before fine-tuning, and after it by each method: means over tasks."""
+    bases = dict.fromkeys(map(base_of, study.encoders))
+    rows = [_pretrained_row(study, base) for base in bases] + [_method_row(study, one) for one in by_method(study)]
+    compared = ("similarity to the pretrained encoder", "to full fine-tuning", "of two seeds")
+    return grid(["encoder and method", *METHOD_ENDS, *compared, "accuracy on other tasks, points"], rows)
+
+
+def _pretrained_row(study: Study, base: str) -> list[str]:
+    starts = [mean_or_none(study.starts(measure, [base])) for measure, _, _ in METHOD_ENDS.values()]
+    cells = [shown(start, *form) for start, (_, *form) in zip(starts, METHOD_ENDS.values(), strict=True)]
+    return [f"{short(base)}, pretrained", *cells, *[MISSING] * 4]
+
+
+def _method_row(study: Study, encoder: str) -> list[str]:
+    base = base_of(encoder)
+    similarities = [
+        task_mean(study, "similarity_original", encoder),
+        mean_or_none([] if base == encoder else method_similarities(study, base, encoder).values()),
+        mean_or_none(method_similarities(study, encoder, encoder).values()),
+    ]
+    lost = mean_or_none(forgotten(study, encoder).values())
+    return [
+        with_method(encoder),
+        *(shown(task_mean(study, name, encoder), *form) for name, *form in METHOD_ENDS.values()),
+        *(shown(one, 2) for one in similarities),
+        MISSING if lost is None else signed(lost, 1),
+    ]
+
+
+METHOD_ENDS = {
+    "accuracy, %": ("accuracy", 1, 100),
+    "distance to the nearest label, RMS radii": ("mean_relative_minimum_distance", 2, 1),
+    "NC1": ("nc1", 2, 1),
+}
+"""Measures of a space that methods are compared by: name, decimals shown, factor."""
+
+
+def with_method(encoder: str) -> str:
+    """The name of an encoder with its method of fine-tuning.
+
+    >>> with_method("bert-small (lora 4)"), with_method("bert-small")
+    ('bert-small (lora 4)', 'bert-small (full)')
+    """
+    return short(encoder) if base_of(encoder) != encoder else f"{short(encoder)} ({FULL})"
+
+
+def by_method(study: Study) -> list[str]:
+    """The encoders, and the methods of each in the order of the plan."""
+    methods = [FULL, *(str(method) for method in study.plan("tuning", "methods"))]
+    bases = list(dict.fromkeys(map(base_of, study.encoders)))
+
+    def place(encoder: str) -> tuple[int, int]:
+        method = encoder.removeprefix(base_of(encoder)).strip(" ()") or FULL
+        return bases.index(base_of(encoder)), methods.index(method)
+
+    return sorted(study.encoders, key=place)
+
+
+def method_layers_table(study: Study) -> str:
+    """The similarity to the pretrained encoder at each layer after fine-tuning by each method, mean over tasks."""
+    layers = sorted(int(layer) for layer in study.results.of("similarity_original")["layer"].unique())
+    rows = [
+        [with_method(encoder), *(shown(task_mean(study, "similarity_original", encoder, layer), 2) for layer in layers)]
+        for encoder in by_method(study)
+    ]
+    return grid(["encoder and method", *(f"layer {layer}" for layer in layers)], rows)
+
+
+def forgotten_table(study: Study) -> str:
+    """The change of accuracy on other tasks by each method, in points; a row for each two tasks."""
+    known = {encoder: forgotten(study, encoder) for encoder in by_method(study)}
+    pairs = dict.fromkeys(pair for found in known.values() for pair in found)
+    rows = [
+        [
+            f"{tuned_on} → {task}",
+            *(signed(found[tuned_on, task], 1) if (tuned_on, task) in found else MISSING for found in known.values()),
+        ]
+        for tuned_on, task in pairs
+    ]
+    return grid(["fine-tuned on → measured on", *map(with_method, known)], rows)
+
+
+def task_mean(study: Study, measure: str, encoder: str, layer: int | None = None) -> float | None:
+    """A measure after fine-tuning: the mean over tasks of the means over seeds, so that all tasks count the same."""
+    means = []
+    for task in study.tasks:
+        ends = [study.results.after(measure, run, layer=layer) for run in runs_of(study.results, encoder, task)]
+        known = mean_of(ends)
+        if known is not None:
+            means.append(known)
+    return mean_or_none(means)
+
+
+def method_similarities(study: Study, one: str, other: str) -> dict[str, float]:
+    """For each task, the similarity of the last layers after fine-tuning by two methods, mean over pairs of seeds.
+
+    For the same method twice: of two seeds.
+    """
+    found = {}
+    for task in study.tasks:
+        spaces = [final_distances(study, encoder, task) for encoder in (one, other)]
+        pairs = [
+            correlate(first, second)
+            for seed, first in spaces[0].items()
+            for other_seed, second in spaces[1].items()
+            if one != other or seed < other_seed
+        ]
+        if pairs:
+            found[task] = statistics.fmean(pairs)
+    return found
+
+
+def final_distances(study: Study, encoder: str, task: str) -> dict[int, Distances]:
+    """The distances between the labels of train at the last layer after fine-tuning, for each seed."""
+    rows = study.results.of("label_distance")
+    chosen = rows[
+        (rows["encoder"] == encoder) & (rows["tuned_on"] == task) & (rows["task"] == task) & (rows["split"] == "train")
+    ]
+    final = chosen[chosen["is_final"] & chosen["value"].notna() & (chosen["layer"] == chosen["layer"].max())]
+    return {
+        int(seed): dict(zip(zip(part["label"], part["other"], strict=True), part["value"].astype(float), strict=True))
+        for seed, part in final.groupby("seed")
+    }
+
+
+def correlate(first: Distances, second: Distances) -> float:
+    """The correlation of the distances that two spaces share."""
+    common = [pair for pair in first if pair in second]
+    return statistics.correlation([first[pair] for pair in common], [second[pair] for pair in common])
+
+
+def shown(value: float | None, digits: int, scale: float = 1) -> str:
+    """A value that may be missing."""
+    return MISSING if value is None else fixed(scale * value, digits)
+
+
+def mean_or_none(numbers: Iterable[float]) -> float | None:
+    """The mean of some numbers; None if there are none."""
+    known = list(numbers)
+    return statistics.fmean(known) if known else None
