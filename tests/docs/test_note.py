@@ -29,7 +29,7 @@ def listed(note: str) -> set[str]:
 
 
 def test_the_note_is_short() -> None:
-    assert len(NOTE.read_text(encoding="utf-8").split()) <= 3_150  # about four pages; the test that prints it is slow
+    assert len(NOTE.read_text(encoding="utf-8").split()) <= 3_400  # about four pages; the test that prints it is slow
 
 
 def test_every_citation_is_in_the_list_and_every_reference_is_cited() -> None:
