@@ -351,7 +351,7 @@ def test_a_manifest_with_an_entry_of_the_wrong_type_is_refused(tmp_path: Path) -
     with pytest.raises(
         InputError, match=r"piece-1/manifest\.json: kinds\.tune\.cells: Input should be .* expected the"
     ):
-        manifest_of(tmp_path, None, {"kinds": {"tune": {"cells": "many"}}})
+        manifest_of(tmp_path, None, {"kinds": {"tune": {"cells": "1"}}})
 
 
 def test_results_appear_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
