@@ -34,6 +34,7 @@ def wide(one_thread: None, monkeypatch: pytest.MonkeyPatch) -> None:
         ("report",),
         ("show",),
         ("compare-studies",),
+        ("combine",),
         ("tasks",),
         ("measures",),
         ("data",),

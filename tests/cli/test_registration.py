@@ -18,6 +18,7 @@ INTERRUPTS = {
     ("tune", "--out", "new"): ("closerlook.tuning.tune", CONTINUE),
     ("report", "new"): ("closerlook.report.write_report", START_OVER),
     ("show", "new"): ("closerlook.report.writing.load_study", NO_CHANGES),
+    ("combine", "new", "one", "other"): ("closerlook.study.combining.combine_results", START_OVER),
     ("compare-studies", "new", "other"): ("closerlook.report.write_comparison", START_OVER),
     ("probe", POINTS): ("closerlook.cli.probe.find_clusters", NO_RESULTS),
     ("classify", POINTS, "--test", POINTS): ("closerlook.probes.probe_grid", NO_RESULTS),

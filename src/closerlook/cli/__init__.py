@@ -12,6 +12,7 @@ import typer
 
 from closerlook.cli import (
     classify,
+    combine,
     compare,
     compare_studies,
     data,
@@ -59,6 +60,7 @@ app = typer.Typer(
 add_command(app, "extract", extract.extract, example=extract.EXAMPLE, after_interrupt=CONTINUE)
 add_command(app, "study", study.study, example=study.EXAMPLE, after_interrupt=CONTINUE)
 add_command(app, "report", report.report, example=report.EXAMPLE, after_interrupt=START_OVER)
+add_command(app, "combine", combine.combine, example=combine.EXAMPLE, after_interrupt=START_OVER)
 add_command(app, "show", show.show, example=show.EXAMPLE, after_interrupt=NO_CHANGES)
 add_command(
     app,

@@ -76,19 +76,23 @@ PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "scikit-lea
 
 def write_results(study: ResolvedPlan, out: Path, state: StudyState, seconds: float) -> Path:
     """Write the table as Parquet and CSV, the manifest, and the points of explorers; return the path of the table."""
-    import pyarrow as pa
-
     table, cells = make_table(study, out, state.graph, state.done)
     for folder in [out / name for name in (TABLE, CSV, MANIFEST) if (out / name).is_dir()]:
         log.warning("%s is a folder; expected a file; it is kept as %s", folder, set_aside(folder).name)
+    write_files(out, table, make_manifest(study, state, cells, seconds))
+    write_explorers(out, gather_explorers(study, out, state.graph, state.done))
+    return out / TABLE
+
+
+def write_files(out: Path, table: pd.DataFrame, manifest: Record) -> None:
+    """Write a table as Parquet and CSV to a folder, and the manifest with the checksums of both files."""
+    import pyarrow as pa
+
     write_parquet(pa.Table.from_pandas(table, preserve_index=False), out / TABLE)
     with atomic_write(out / CSV) as stream:
         write_csv(table, stream)
-    manifest = make_manifest(study, state, cells, seconds)
     tables = {name: file_digest(out / name) for name in (TABLE, CSV)}
     write_checked(out / MANIFEST, manifest | {"tables": tables}, indent=1)
-    write_explorers(out, gather_explorers(study, out, state.graph, state.done))
-    return out / TABLE
 
 
 def make_table(
@@ -114,8 +118,13 @@ def make_table(
             parts.append(_frame(rows))
             rows = []
     table = pd.concat([*parts, _frame(rows)], ignore_index=True)
+    return sort_table(table), cells
+
+
+def sort_table(table: pd.DataFrame) -> pd.DataFrame:
+    """The table in the order in which it is written: by all columns except the numbers."""
     order = [name for name in COLUMNS if name not in {"value", "ci_low", "ci_high", "n"}]
-    return table.sort_values(order, kind="stable", ignore_index=True), cells
+    return table.sort_values(order, kind="stable", ignore_index=True)
 
 
 ROWS_AT_A_TIME = 50_000

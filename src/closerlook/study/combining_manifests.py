@@ -1,0 +1,221 @@
+"""Combines the manifests of the pieces of a study: what was run, how many cells are done, and what failed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from closerlook.errors import InputError
+from closerlook.study import renamed
+from closerlook.study.results import MANIFEST, Record, read_manifest
+
+SLOWEST = 20
+"""How many of the slowest cells a manifest lists."""
+
+
+class _Part(BaseModel):
+    """A part of a manifest; entries that are not combined are not checked, and those of older versions may lack."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+
+class _Plan(_Part):
+    encoders: list[Any] = []
+    encoder_names: dict[str, str] = {}
+    tasks: list[Any] = []
+    runs: list[Any] = []
+    seeds: list[Any] = []
+    cross: Literal["all"] | list[Any] = []
+    measures: list[Any] = []
+
+
+class _Cells(_Part):
+    done: int
+    total: int
+
+
+class _Kind(_Part):
+    cells: int = 0
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    peak_bytes: float | None = None
+
+
+class _Timed(_Part):
+    seconds: float = 0.0
+
+
+class _Failure(_Part):
+    key: str = ""
+    title: str = ""
+
+
+class _Manifest(_Part):
+    study: str | None = None
+    plan: _Plan = _Plan()
+    encoders: Record = {}
+    tasks: Record = {}
+    settings: Record = {}
+    runs: Record = {}
+    cells: _Cells | None = None
+    kinds: dict[str, _Kind] = {}
+    slowest: list[_Timed] = []
+    failed: list[_Failure] = []
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class PieceManifest:
+    """The manifest of one piece of a study.
+
+    name: of its folder. content: as it was read; empty if there is none. facts: the entries that are combined, checked.
+    keys: those of all cells that its table has rows of.
+    """
+
+    name: str
+    content: Record
+    facts: _Manifest
+    keys: Collection[str]
+
+    @property
+    def cells(self) -> _Cells:
+        """How many cells are done, and of how many; without an entry, those in the table."""
+        return self.facts.cells or _Cells(done=len(self.keys), total=len(self.keys))
+
+
+def read_piece_manifest(folder: Path, keys: Collection[str]) -> PieceManifest:
+    """The manifest in the folder of a piece; InputError if an entry that is combined has the wrong type.
+
+    keys: those of all cells that the table of the piece has rows of.
+    """
+    content = read_manifest(folder)
+    try:
+        facts = _Manifest.model_validate(content)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(map(str, problem["loc"]))[:100]
+        message = f"{folder / MANIFEST}: {where}: {problem['msg']}; expected the manifest that a study writes, or none"
+        raise InputError(message) from None
+    return PieceManifest(folder.absolute().name, content, facts, keys)
+
+
+def combine_manifests(pieces: Sequence[PieceManifest], study: str) -> Record:
+    """One manifest for the combined results: the first one, with what the others add. study: the name of the study."""
+    first = next((piece.content for piece in pieces if piece.content), {})
+    plan = _combine_plans(pieces)
+    failed = _failed(pieces)
+    done, total = _count_cells(pieces, plan)
+    combined = {name: _merge(piece.content.get(name, {}) for piece in pieces) for name in MERGED}
+    return {
+        **first,
+        "study": study,
+        "plan": plan,
+        **combined,
+        "cells": {"done": done, "total": total, "computed": 0},
+        "failed": failed,
+        "blocked": max(0, total - done - len(failed)),
+        "seconds": round(sum(piece.facts.seconds for piece in pieces), 1),
+        "kinds": _sum_kinds(pieces),
+        "slowest": _slowest(pieces),
+        "pieces": [_describe(piece) for piece in pieces],
+    }
+
+
+MERGED = ("encoders", "tasks", "settings", "runs")
+"""Entries of the manifest that have an entry for each encoder, task, fine-tuning or run."""
+
+LISTS = ("encoders", "tasks", "runs", "seeds", "cross", "measures")
+"""Entries of the plan of which a piece may have only a part."""
+
+
+def _combine_plans(pieces: Sequence[PieceManifest]) -> Record:
+    """The first plan, with the encoders, tasks, runs, seeds, cross pairs and measures of all plans."""
+    plans: list[Record] = [piece.content.get("plan", {}) for piece in pieces]
+    combined = dict(next((plan for plan in plans if plan), {}))
+    for name in LISTS:
+        values = [plan[name] for plan in plans if name in plan]
+        if values:
+            combined[name] = "all" if "all" in values else _union(values)
+    names = [plan["encoder_names"] for plan in plans if "encoder_names" in plan]
+    return combined | ({"encoder_names": _merge(names)} if names else {})
+
+
+def _count_cells(pieces: Sequence[PieceManifest], plan: Record) -> tuple[int, int]:
+    """How many cells are done, and of how many. A cell that several tables have counts once. plan: the combined one."""
+    folders = Counter(key for piece in pieces for key in set(piece.keys))
+    repeated = sum(count - 1 for count in folders.values())
+    done = max(0, sum(piece.cells.done for piece in pieces) - repeated)
+    if any(_covers(piece.facts.plan, plan) for piece in pieces):
+        total = max(piece.cells.total for piece in pieces)
+    else:
+        total = sum(piece.cells.total for piece in pieces) - repeated
+    return done, max(done, total)
+
+
+def _covers(part: _Plan, plan: Record) -> bool:
+    """Whether the plan of a piece has all encoders, tasks, runs, seeds and measures of the combined plan."""
+    named = [name for name in LISTS if name != "cross"]
+    return all(value in getattr(part, name) for name in named for value in plan.get(name, []))
+
+
+def _failed(pieces: Sequence[PieceManifest]) -> list[Record]:
+    """The failed cells of all pieces, each once, without those that another piece has results of."""
+    finished = set().union(*(piece.keys for piece in pieces))
+    by_name: dict[tuple[str, str], Record] = {}
+    for piece in pieces:
+        for failure in piece.facts.failed:
+            if failure.key not in finished:
+                by_name.setdefault((failure.key, "" if failure.key else failure.title), failure.model_dump())
+    return list(by_name.values())
+
+
+def _sum_kinds(pieces: Sequence[PieceManifest]) -> Record:
+    """The cells and times of each kind of cell in all pieces, and the largest memory."""
+    kinds: dict[str, Record] = {}
+    for piece in pieces:
+        for former, kind in piece.facts.kinds.items():
+            zero = {"cells": 0, "seconds": 0.0, "cpu_seconds": 0.0, "peak_bytes": 0}
+            total = kinds.setdefault(renamed.KINDS.get(former, former), zero)
+            total["cells"] += kind.cells
+            total["seconds"] += kind.seconds
+            total["cpu_seconds"] += kind.cpu_seconds
+            total["peak_bytes"] = max(total["peak_bytes"], kind.peak_bytes or 0)
+    return kinds
+
+
+def _slowest(pieces: Sequence[PieceManifest]) -> list[Record]:
+    cells = [cell for piece in pieces for cell in piece.facts.slowest]
+    return [cell.model_dump() for cell in sorted(cells, key=lambda cell: -cell.seconds)[:SLOWEST]]
+
+
+def _describe(piece: PieceManifest) -> Record:
+    """Where a piece ran, and how much of it is done."""
+    return {
+        "name": piece.name,
+        "cells": piece.cells.model_dump(),
+        "hardware": piece.content.get("hardware", {}),
+        "packages": piece.content.get("packages", {}),
+        "version": piece.content.get("version"),
+    }
+
+
+def _union(lists: Iterable[list[Any]]) -> list[Any]:
+    """The values of all lists, each once, in order. They may be dicts, which have no hash."""
+    values: list[Any] = []
+    for value in (value for values_of_one in lists for value in values_of_one):
+        if value not in values:
+            values.append(value)
+    return values
+
+
+def _merge(parts: Iterable[Record]) -> Record:
+    """The entries of all parts; of two with the same name, the first."""
+    merged: Record = {}
+    for part in parts:
+        merged = {**merged, **{name: value for name, value in part.items() if name not in merged}}
+    return merged
