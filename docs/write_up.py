@@ -125,6 +125,7 @@ def environment() -> Environment:
             "larger_counts": paper_tables.larger_counts,
             "unexpected": held_out.unexpected,
             "as_expected": held_out.as_expected,
+            "judged": held_out.judged,
             "task_mean": methods.task_mean,
             "method_similarities": methods.method_similarities,
             "forgotten": forgetting.forgotten,

@@ -54,7 +54,7 @@ def forgetting_course_table(study: Study, steps: Sequence[int]) -> str:
     rows = [
         [task, *(signed(forgetting_course(study, task, step), 1) for step in (*steps, None))] for task in study.tasks
     ]
-    return grid(["fine-tuned on", *(f"{step} updates" for step in steps), "end"], rows)
+    return grid(["fine-tuned on", *(f"update {step}" for step in steps), "end"], rows)
 
 
 def forgetting_course(study: Study, tuned_on: str, step: int | None) -> float:

@@ -107,7 +107,7 @@ def lacking(study: Study) -> list[str]:
         for encoder in study.encoders if tasks else ():
             known, runs = (len(study.ends(name, [encoder], tasks)) for name in (measure, "n_clusters"))
             if known < runs:
-                without.append(f"{runs - known} of {runs} runs of {short(encoder)}" if known else short(encoder))
+                without.append(f"{short(encoder)}: {runs - known} of {runs} runs" if known else short(encoder))
         if without:
-            found.append(f"{part} ({listed(without)})")
+            found.append(f"{part} ({'; '.join(sorted(without, key=lambda one: ':' in one))})")
     return found

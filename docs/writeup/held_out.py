@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from closerlook.report.tables import MISSING
@@ -38,6 +39,23 @@ def expectation_table(study: Study, expected: Expected) -> str:
         answers = [number, expected[number]["verdict"], finding.verdict, as_expected(study, expected, [number])]
         rows.append([*map(str, answers), "; ".join(other) or MISSING])
     return grid(["finding", "expected verdict", "verdict", "answers as expected", "other answers"], rows, left=5)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The verdict on a finding that some encoder has an answer to. is_expected: whether it is the expected one."""
+
+    number: int
+    is_expected: bool
+
+
+def judged(study: Study, expected: Expected) -> list[Judged]:
+    """The findings that some encoder has an answer to."""
+    return [
+        Judged(finding.number, finding.verdict == expected[finding.number]["verdict"])
+        for finding in study.findings
+        if study.answered(finding.number)
+    ]
 
 
 def as_expected(study: Study, expected: Expected, findings: Iterable[int]) -> str:

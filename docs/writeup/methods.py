@@ -22,7 +22,7 @@ def method_table(study: Study) -> str:
     bases = dict.fromkeys(map(base_of, study.encoders))
     rows = [_pretrained_row(study, base) for base in bases] + [_method_row(study, one) for one in by_method(study)]
     compared = ("similarity to the pretrained encoder", "to full fine-tuning", "of two seeds")
-    return grid(["encoder and method", *METHOD_ENDS, *compared, "accuracy on other tasks, points"], rows)
+    return grid(["encoder and method", *METHOD_ENDS, *compared, "change on other tasks, points"], rows)
 
 
 def _pretrained_row(study: Study, base: str) -> list[str]:

@@ -370,3 +370,10 @@ def test_the_files_of_pieces_stay_as_they_are(tmp_path: Path) -> None:
     combine_results(folders, tmp_path / "whole")
     assert {path: path.read_bytes() for folder in folders for path in folder.iterdir()} == before
     assert json.loads((folders[0] / "manifest.json").read_text()) == {"study": "s"}
+
+
+def test_tasks_of_the_same_name_with_different_data_are_not_combined(tmp_path: Path) -> None:
+    manifests = [{"study": "s", "tasks": {"animals": {"hash": digest}}} for digest in ("one", "two")]
+    with pytest.raises(InputError, match="the task animals has different examples or labels in"):
+        manifest_of(tmp_path, *manifests)
+    assert not (tmp_path / "whole").exists()

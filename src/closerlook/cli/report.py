@@ -34,10 +34,11 @@ def report(
         ),
     ] = None,
     distances: Annotated[
-        Literal["all", "last"],
+        Literal["all", "last", "ends"],
         Option(
-            help="With --archive: the layers whose distances between labels are kept. With last, the table is smaller, "
-            "and the similarities of other layers cannot be computed again from it."
+            help="With --archive: the distances between labels that are kept: all, of the last layer, or of its ends "
+            "(train before and after fine-tuning). With fewer, the table is smaller, and fewer similarities can be "
+            "computed again from it."
         ),
     ] = "all",
     as_json: Annotated[

@@ -16,6 +16,7 @@ from closerlook.report.writing import write_report
 from closerlook.study.cells import PRETRAINED
 from closerlook.study.explored import read_explorers, write_explorers
 from closerlook.study.layers import last_layers
+from closerlook.study.measure import Archive
 from closerlook.study.parquet import write_parquet
 from closerlook.study.recomputing import PLACE
 from closerlook.study.registry import find
@@ -31,8 +32,13 @@ NUMBERS = ("value", "ci_low", "ci_high")
 SPACE = ["measure", *PLACE, "split"]
 """The columns that say which space a distance between labels is from."""
 
-DistanceLayers = Literal["all", "last"]
-"""The layers whose distances between labels an archive keeps."""
+DistanceLayers = Literal["all", "last", "ends"]
+"""The distances between labels that an archive keeps: all, of the last layer, or of its ends.
+
+The ends are train before and after fine-tuning, without snapshots in between and without test splits.
+"""
+
+DISTANCE_RULES: dict[DistanceLayers, Archive] = {"last": "last layer", "ends": "ends of last layer"}
 
 DISTANCES = ("label_distance", "random_label_distance")
 """The distances between the labels of a space."""
@@ -66,8 +72,8 @@ def archive(folder: str | Path, to: str | Path, *, distances: DistanceLayers = "
 
     Numbers are rounded to 32 bits, distances between labels by DISTANCE_BITS, positions to POSITION_BITS. Rows that
     neither the page shows nor `recompute_similarities` needs are excluded, and so are points that the page does not
-    show. distances: 'last' keeps the distances between labels of the last layer only; similarities of other layers
-    are then kept as values that cannot be computed again.
+    show. distances: with 'last' or 'ends', similarities of spaces whose distances are not kept are values that cannot
+    be computed again.
     """
     import pyarrow as pa
 
@@ -103,8 +109,8 @@ def shown_rows(table: pd.DataFrame, distances: DistanceLayers = "all") -> pd.Dat
     """The rows of a study's table that an archive keeps, rounded; the registry of measures says which."""
     measures = {name: find(name) for name in table["measure"].unique()}
     rules = {name: "all" if measure is None else measure.archive for name, measure in measures.items()}
-    if distances == "last":
-        rules |= dict.fromkeys(DISTANCES, "last layer")
+    if distances != "all":
+        rules |= dict.fromkeys(DISTANCES, DISTANCE_RULES[distances])
     rule = table["measure"].map(rules)
     last = table["layer"] == table["encoder"].map(last_layers(table))
     end = last & (table["is_final"] | (table["tuned_on"] == PRETRAINED) | (table["step"] == 0))

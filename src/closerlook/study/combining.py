@@ -132,6 +132,12 @@ def _check_one_study(pieces: Sequence[Piece]) -> None:
                 f"{piece.path} has results of the study {piece.study!r}, and {first.path} of {first.study!r}; expected "
                 "pieces of one study: give their plans the same name, or use closerlook compare-studies"
             )
+        for name, facts in piece.manifest.facts.tasks.items():
+            if facts.get("hash") != first.manifest.facts.tasks.get(name, facts).get("hash"):
+                raise InputError(
+                    f"the task {name} has different examples or labels in {first.path} and in {piece.path}; expected "
+                    "the same data in all pieces: run one of them again"
+                )
 
 
 # ---- different trainings ----

@@ -59,7 +59,7 @@ class _Manifest(_Part):
     study: str | None = None
     plan: _Plan = _Plan()
     encoders: Record = {}
-    tasks: Record = {}
+    tasks: dict[str, Record] = {}
     settings: Record = {}
     runs: Record = {}
     cells: _Cells | None = None
