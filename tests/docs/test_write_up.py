@@ -20,7 +20,7 @@ NO_PROSE = re.compile(
     r"\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}"  # comments, statements and expressions of the template
     r"|^```.*?^```|`[^`]*`"  # code
     r"|\]\([^)]*\)|\b(?:19|20)\d\d(?:-\d\d-\d\d)?\b"  # targets of links; years and dates
-    r"|\b(?:Tables?|Figures?|[Ff]indings?|[Ll]ayers?|[Vv]ersions?|[Rr]ank) \d+(?:(?:, | and | to )\d+)*"  # named by number
+    r"|\b(?:Tables?|Figures?|[Ff]indings?|[Ll]ayers?|[Vv]ersions?|[Rr]ank) \d+(?:(?:, | and | to )\d+)*"  # numbered
     r"|\b[A-Za-z]+-\d+\b|\ball-MiniLM-L6-v2\b|\bNC\d\b",  # names: trec-50
     re.MULTILINE | re.DOTALL,
 )
