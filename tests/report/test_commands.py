@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from closerlook.study.results import load_results
 from closerlook.study.rules import VERSION, rules_hash
 from tests.cli.console import assert_refused, run
 from tests.report.studies import golden, golden_beyond, made_up, write_study
@@ -32,6 +33,23 @@ def test_report_as_json_has_the_verdicts(folder: Path, capsys: pytest.CaptureFix
 
 def test_report_refuses_a_folder_without_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert_refused(capsys, "expected the folder of a finished study", "report", tmp_path)
+
+
+def test_report_archives_only_the_distances_that_are_requested(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = write_study(tmp_path / "whole", made_up(layers=(0, 1, 2)))
+    out, _ = run(capsys, "report", whole, "--archive", tmp_path / "kept", "--distances", "last")
+    assert out == f"{tmp_path / 'kept' / 'report.html'}\n"
+    table = load_results(tmp_path / "kept")
+    assert set(table[table.measure == "label_distance"].layer) == {2}
+
+
+def test_report_refuses_a_choice_of_distances_without_an_archive(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    expected = "--distances last given without --archive; expected both, or neither"
+    assert_refused(capsys, expected, "report", folder, "--distances", "last")
 
 
 def test_show_prints_every_table(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

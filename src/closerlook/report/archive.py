@@ -32,13 +32,14 @@ NUMBERS = ("value", "ci_low", "ci_high")
 SPACE = ["measure", *PLACE, "split"]
 """The columns that say which space a distance between labels is from."""
 
-DistanceLayers = Literal["all", "last", "ends"]
+KeptDistances = Literal["all", "last", "ends"]
 """The distances between labels that an archive keeps: all, of the last layer, or of its ends.
 
 The ends are train before and after fine-tuning, without snapshots in between and without test splits.
 """
 
-DISTANCE_RULES: dict[DistanceLayers, Archive] = {"last": "last layer", "ends": "ends of last layer"}
+DISTANCE_RULES: dict[KeptDistances, Archive] = {"last": "last layer", "ends": "ends of last layer"}
+"""The rule that takes the place of the registry's; with 'all', the registry decides."""
 
 DISTANCES = ("label_distance", "random_label_distance")
 """The distances between the labels of a space."""
@@ -67,7 +68,7 @@ PAGE_BYTES = 1 << 26
 """Large pages of the Parquet file: a pattern of labels that is repeated for every space is compressed well."""
 
 
-def archive(folder: str | Path, to: str | Path, *, distances: DistanceLayers = "all") -> Path:
+def archive(folder: str | Path, to: str | Path, *, distances: KeptDistances = "all") -> Path:
     """Write the page of a study to another folder, with a table and a manifest to make it from; return its path.
 
     Numbers are rounded to 32 bits, distances between labels by DISTANCE_BITS, positions to POSITION_BITS. Rows that
@@ -105,7 +106,7 @@ def archive(folder: str | Path, to: str | Path, *, distances: DistanceLayers = "
     return write_report(target, figures=False)
 
 
-def shown_rows(table: pd.DataFrame, distances: DistanceLayers = "all") -> pd.DataFrame:
+def shown_rows(table: pd.DataFrame, distances: KeptDistances = "all") -> pd.DataFrame:
     """The rows of a study's table that an archive keeps, rounded; the registry of measures says which."""
     measures = {name: find(name) for name in table["measure"].unique()}
     rules = {name: "all" if measure is None else measure.archive for name, measure in measures.items()}
