@@ -142,6 +142,15 @@ def test_a_training_with_different_weights_is_left_out_at_all_steps_with_a_warni
     )
 
 
+def test_the_cells_of_a_training_that_is_left_out_do_not_count(tmp_path: Path) -> None:
+    plan = {"plan": {"seeds": [0, 1]}, "cells": {"done": 3, "total": 5}}
+    first = write_study(tmp_path / "first", frame([RUN | {"weights": "a", "cell": "1"}]), plan)
+    rows = [RUN | {"weights": "b", "cell": cell, "layer": layer} for layer, cell in enumerate("22")]
+    second = write_study(tmp_path / "second", frame([*rows, RUN | {"seed": 1, "cell": "3"}]), plan)
+    combine_results([first, second], tmp_path / "whole")
+    assert read_manifest(tmp_path / "whole")["cells"] == {"done": 5, "total": 5, "computed": 0}
+
+
 def test_comparisons_with_a_training_that_is_left_out_are_left_out(tmp_path: Path) -> None:
     compared = RUN | {"seed": 2, "measure": "similarity_seed", "weights": "2"}
     second = [RUN | {"weights": "b"}, compared | {"other": "0"}, compared | {"other": "1"}]

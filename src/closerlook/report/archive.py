@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from closerlook.errors import InputError
 from closerlook.report.explorers import MOST_BYTES, fit_explorers
 from closerlook.report.writing import write_report
-from closerlook.study.cells import PRETRAINED
+from closerlook.study.cells import PRETRAINED, SHORT_KEY
 from closerlook.study.explored import read_explorers, write_explorers
 from closerlook.study.layers import last_layers
 from closerlook.study.measure import Archive
@@ -52,9 +52,16 @@ the more there are, the less their rounding matters. With fewer than 100, ties o
 Spearman's rank correlation, so they are not rounded. Test may have fewer labels than train, so the task decides.
 """
 
-POSITIONS = ("centroid_x", "centroid_y", "shift_x", "shift_y", "shift_length")
-POSITION_BITS = 16
-"""Positions in a plane are only drawn; they are rounded to this number of significant bits."""
+MEASURE_BITS = {
+    10: ("centroid_x", "centroid_y", "shift_x", "shift_y"),
+    12: ("shift_length",),
+    16: ("minimum_distance", "relative_minimum_distance", "minimum_distance_change"),
+}
+"""Numbers of significant bits, each with the measures that are rounded to it.
+
+Positions in a plane are only drawn: 10 bits are less than half a pixel. Distances of single labels have at most four
+digits on the page, mean lengths of shifts three.
+"""
 
 log = logging.getLogger(__name__)
 
@@ -71,10 +78,10 @@ PAGE_BYTES = 1 << 26
 def archive(folder: str | Path, to: str | Path, *, distances: KeptDistances = "all") -> Path:
     """Write the page of a study to another folder, with a table and a manifest to make it from; return its path.
 
-    Numbers are rounded to 32 bits, distances between labels by DISTANCE_BITS, positions to POSITION_BITS. Rows that
-    neither the page shows nor `recompute_similarities` needs are excluded, and so are points that the page does not
-    show. distances: with 'last' or 'ends', similarities of spaces whose distances are not kept are values that cannot
-    be computed again.
+    Numbers are rounded to 32 bits, distances between labels by DISTANCE_BITS, other measures of single labels by
+    MEASURE_BITS; keys of cells are shortened. Rows that neither the page shows nor `recompute_similarities` needs are
+    excluded, and so are points that the page does not show. distances: with 'last' or 'ends', similarities of spaces
+    whose distances are not kept are values that cannot be computed again.
     """
     import pyarrow as pa
 
@@ -123,7 +130,8 @@ def shown_rows(table: pd.DataFrame, distances: KeptDistances = "all") -> pd.Data
     rounded = {name: kept[name].to_numpy(np.float32).astype(np.float64) for name in NUMBERS}
     for bits, is_rounded in _rounded_rows(kept):
         rounded["value"][is_rounded] = significant(rounded["value"][is_rounded], bits)
-    return kept.assign(**rounded).iloc[_order(kept)].reset_index(drop=True)
+    cells = kept["cell"].str[:SHORT_KEY]
+    return kept.assign(**rounded, cell=cells).iloc[_order(kept)].reset_index(drop=True)
 
 
 def _order(table: pd.DataFrame) -> NDArray[np.intp]:
@@ -144,7 +152,7 @@ def _rounded_rows(table: pd.DataFrame) -> list[tuple[int, NDArray[np.bool_]]]:
     n = np.zeros(len(table), dtype=np.int64)
     sizes = table[is_distance].groupby(SPACE, dropna=False).size()
     n[is_distance] = table["task"][is_distance].map(sizes.groupby(level="task").min())
-    masks = [(POSITION_BITS, table["measure"].isin(POSITIONS).to_numpy(bool))]
+    masks = [(bits, table["measure"].isin(names).to_numpy(bool)) for bits, names in MEASURE_BITS.items()]
     most = np.inf
     for least, bits in DISTANCE_BITS:
         masks.append((bits, (n >= least) & (n < most)))

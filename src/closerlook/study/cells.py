@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 PRETRAINED = ""
 """The value of tuned_on for an encoder that was not fine-tuned."""
 
+SHORT_KEY = 10
+"""How many digits of a cell's key an archive keeps: enough to tell the cells of any study apart."""
+
 
 @dataclass(frozen=True, eq=False)
 class Cell:

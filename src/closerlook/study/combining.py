@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from closerlook.errors import InputError
 from closerlook.representations.atomic import check_writable, make_folder, move_into_place
 from closerlook.study import explored
-from closerlook.study.cells import PRETRAINED
+from closerlook.study.cells import PRETRAINED, SHORT_KEY
 from closerlook.study.combining_manifests import PieceManifest, combine_manifests, read_piece_manifest
 from closerlook.study.explored import StoredExplorer, read_explorers, write_explorers
 from closerlook.study.registry import find, split_name
-from closerlook.study.results import COLUMNS, CSV, MANIFEST, TABLE, load_results, sort_table, write_files
+from closerlook.study.results import COLUMNS, CSV, MANIFEST, TABLE, home_of, load_results, sort_table, write_files
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,7 +102,7 @@ def _check_paths(paths: Sequence[Path], target: Path) -> None:
     """Raise InputError if there are fewer than two pieces, one is given twice, or results cannot go to the target."""
     if len(paths) < 2:
         raise InputError(f"{len(paths)} folder given to combine; expected at least two pieces of a study")
-    homes = [_home(path).resolve() for path in paths]
+    homes = [home_of(path).resolve() for path in paths]
     for at, path in enumerate(paths):
         if homes[at] in homes[:at]:
             raise InputError(f"{path} is given twice; expected a different folder for each piece")
@@ -113,15 +113,14 @@ def _check_paths(paths: Sequence[Path], target: Path) -> None:
     check_writable(target)
 
 
-def _home(path: Path) -> Path:
-    """The folder of a piece that may be given by its table."""
-    return path.parent if path.is_file() else path
-
-
 def _read_piece(path: Path) -> Piece:
     table = load_results(path).fillna(dict.fromkeys(NAMES, ""))
-    keys = {str(key) for key in table["cell"].dropna().unique() if key}
-    return Piece(path, table, read_piece_manifest(_home(path), keys), read_explorers(_home(path)))
+    return Piece(path, table, read_piece_manifest(home_of(path), _cells(table)), read_explorers(home_of(path)))
+
+
+def _cells(table: pd.DataFrame) -> set[str]:
+    """The keys of the cells that a table has rows of, shortened, as archives have them."""
+    return {str(key)[:SHORT_KEY] for key in table["cell"].dropna().unique() if key}
 
 
 def _check_one_study(pieces: Sequence[Piece]) -> None:
@@ -202,7 +201,9 @@ def _without(piece: Piece, left_out: frozenset[Training]) -> Piece:
         removed |= rows.fillna(value=False).to_numpy(np.bool_)
     shown = {(run.encoder, run.tuned_on, run.seed) for run in left_out}
     explorers = [one for one in piece.explorers if (one.encoder, one.tuned_on, one.seed) not in shown]
-    return replace(piece, table=table[~removed], explorers=explorers, left_out=left_out)
+    kept = table[~removed]
+    manifest = piece.manifest.only(_cells(kept))
+    return replace(piece, table=kept, manifest=manifest, explorers=explorers, left_out=left_out)
 
 
 # ---- combining ----

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from closerlook.errors import InputError
 from closerlook.study import renamed
+from closerlook.study.cells import SHORT_KEY
 from closerlook.study.results import MANIFEST, Record, read_manifest
 
 SLOWEST = 20
@@ -35,8 +36,11 @@ class _Plan(_Part):
 
 
 class _Cells(_Part):
+    """whole: of a piece that completes other results, the number of all cells of the study."""
+
     done: int
     total: int
+    whole: int | None = None
 
 
 class _Kind(_Part):
@@ -74,24 +78,31 @@ class PieceManifest:
     """The manifest of one piece of a study.
 
     name: of its folder. content: as it was read; empty if there is none. facts: the entries that are combined, checked.
-    keys: those of all cells that its table has rows of.
+    keys: those of all cells that its table has rows of, shortened, as archives have them. left_out: the number of cells
+    whose rows are left out, because an earlier piece has their training.
     """
 
     name: str
     content: Record
     facts: _Manifest
     keys: Collection[str]
+    left_out: int = 0
 
     @property
     def cells(self) -> _Cells:
         """How many cells are done, and of how many; without an entry, those in the table."""
-        return self.facts.cells or _Cells(done=len(self.keys), total=len(self.keys))
+        n = len(self.keys) + self.left_out
+        return self.facts.cells or _Cells(done=n, total=n)
+
+    def only(self, keys: Collection[str]) -> PieceManifest:
+        """The manifest of the piece without the rows of some cells. keys: those of the cells that still have rows."""
+        return replace(self, keys=keys, left_out=self.left_out + len(self.keys) - len(keys))
 
 
 def read_piece_manifest(folder: Path, keys: Collection[str]) -> PieceManifest:
     """The manifest in the folder of a piece; InputError if an entry that is combined has the wrong type.
 
-    keys: those of all cells that the table of the piece has rows of.
+    keys: those of all cells that the table of the piece has rows of, shortened.
     """
     content = read_manifest(folder)
     try:
@@ -146,14 +157,21 @@ def _combine_plans(pieces: Sequence[PieceManifest]) -> Record:
 
 
 def _count_cells(pieces: Sequence[PieceManifest], plan: Record) -> tuple[int, int]:
-    """How many cells are done, and of how many. A cell that several tables have counts once. plan: the combined one."""
+    """How many cells are done, and of how many. plan: the combined one.
+
+    A cell that several tables have counts once. Cells without rows in the table, such as extractions, count once for
+    each piece that ran them, so that a study can seem finished while as many cells are missing.
+    """
     folders = Counter(key for piece in pieces for key in set(piece.keys))
-    repeated = sum(count - 1 for count in folders.values())
+    repeated = sum(count - 1 for count in folders.values()) + sum(piece.left_out for piece in pieces)
     done = max(0, sum(piece.cells.done for piece in pieces) - repeated)
-    if any(_covers(piece.facts.plan, plan) for piece in pieces):
-        total = max(piece.cells.total for piece in pieces)
+    covering = [piece.cells for piece in pieces if _covers(piece.facts.plan, plan)]
+    if covering:
+        total = max(cells.whole or cells.total for cells in covering)
     else:
         total = sum(piece.cells.total for piece in pieces) - repeated
+    if any(cells.whole for cells in covering):
+        done = min(done, total)
     return done, max(done, total)
 
 
@@ -169,7 +187,7 @@ def _failed(pieces: Sequence[PieceManifest]) -> list[Record]:
     by_name: dict[tuple[str, str], Record] = {}
     for piece in pieces:
         for failure in piece.facts.failed:
-            if failure.key not in finished:
+            if failure.key[:SHORT_KEY] not in finished:
                 by_name.setdefault((failure.key, "" if failure.key else failure.title), failure.model_dump())
     return list(by_name.values())
 
@@ -197,7 +215,7 @@ def _describe(piece: PieceManifest) -> Record:
     """Where a piece ran, and how much of it is done."""
     return {
         "name": piece.name,
-        "cells": piece.cells.model_dump(),
+        "cells": piece.cells.model_dump(exclude_none=True),
         "hardware": piece.content.get("hardware", {}),
         "packages": piece.content.get("packages", {}),
         "version": piece.content.get("version"),

@@ -195,7 +195,8 @@ def make_manifest(study: ResolvedPlan, state: StudyState, cells: list[Record], s
         "settings": {f"{e} on {t}": settings.to_dict() for (e, t), settings in study.settings.items()},
         "hardware": hardware(),
         "packages": {name: _version(name) for name in PACKAGES},
-        "cells": {"done": len(state.done), "total": state.total, "computed": state.computed},
+        "cells": {"done": len(state.done), "total": state.total, "computed": state.computed}
+        | ({} if state.whole is None else {"whole": state.whole}),
         "failed": [
             {"key": key, "title": state.graph.cells[key].title, "error": error}
             for key, error in state.failed.items()
@@ -295,6 +296,11 @@ def study_in(folder: Path) -> str | None:
         log.warning("%s; the study writes it again at its end", error)
         return None
     return None if name is None else str(name)
+
+
+def home_of(results: Path) -> Path:
+    """The folder of results that may be given by their table."""
+    return results.parent if results.is_file() else results
 
 
 def load_results(folder: str | Path) -> pd.DataFrame:
