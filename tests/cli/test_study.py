@@ -128,6 +128,29 @@ def test_a_dry_run_says_what_it_would_cost_and_makes_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_complete_runs_only_what_given_results_lack(plan: Path, tmp_path: Path, capsys: Capsys) -> None:
+    run(capsys, "study", plan, "--out", tmp_path / "kept", "--workers", "1", "--no-report")
+    options = ("--complete", tmp_path / "kept", "--out", tmp_path / "part", "--json")
+    assert json.loads(run(capsys, "study", plan, "--dry-run", *options)[0])["kinds"] == []
+    with_control = ("study", plan, "--control", *options)
+    kinds = {kind["kind"] for kind in json.loads(run(capsys, *with_control, "--dry-run")[0])["kinds"]}
+    assert kinds == {"extract", "tune", "classifier", "description_length", "control"}
+    told = json.loads(run(capsys, *with_control, "--workers", "1")[0])
+    assert (told["cells"], told["computed"], told["report"]) == (8, 8, None)
+    measures = set(load_results(tmp_path / "part")["measure"])
+    assert "selectivity" in measures
+    assert "n_clusters" not in measures
+
+
+@pytest.mark.parametrize("option", ["--no-report", "--dry-run"])
+def test_complete_says_that_nothing_is_lacking(plan: Path, tmp_path: Path, capsys: Capsys, option: str) -> None:
+    run(capsys, "study", plan, "--out", tmp_path / "kept", "--workers", "1", "--no-report")
+    out, err = run(capsys, "study", plan, "--complete", tmp_path / "kept", "--out", tmp_path / "part", option)
+    assert out == ""
+    assert f"{tmp_path / 'kept'} lacks nothing of this plan" in err
+    assert not (tmp_path / "part" / "results.parquet").exists()
+
+
 def test_the_control_option_replaces_the_entry_of_the_plan(plan: Path, tmp_path: Path, capsys: Capsys) -> None:
     counts = []
     for options in ((), ("--control",), ("--no-control",)):

@@ -93,6 +93,9 @@ def study(
     workers: Annotated[
         int | None, Option(min=1, help="Number of cells that run at the same time. (default: number of cores)")
     ] = None,
+    gpu_cells: Annotated[
+        int | None, Option(min=1, help="Number of cells that use the GPU at the same time. (default: 6)")
+    ] = None,
     scheduler: Annotated[
         str | None, Option(help="Address of a Dask scheduler, such as tcp://host:8786, or tls://host:8786 with TLS.")
     ] = None,
@@ -127,6 +130,13 @@ def study(
             "only cells that need nothing else.",
         ),
     ] = False,
+    complete: Annotated[
+        Path | None,
+        Option(
+            help="Folder with results of the same study, such as an archive: run only what they lack, and what that "
+            "needs. Then join both with closerlook combine, which the page is made from.",
+        ),
+    ] = None,
     report: Annotated[
         bool, Option("--report/--no-report", help="Write the report page and its figures at the end.")
     ] = True,
@@ -144,8 +154,8 @@ def study(
 
     cluster = _cluster(scheduler, {"tls_ca": tls_ca, "tls_cert": tls_cert, "tls_key": tls_key}, worker_timeout)
     choose_engine(engine, workers, cluster)
-    if watch and dry_run:
-        raise InputError("--watch and --dry-run given; expected one of them")
+    if watch and (dry_run or complete):
+        raise InputError(f"--watch and {'--dry-run' if dry_run else '--complete'} given; expected one of them")
     if not dry_run:
         check_writable(out, "--out")
     runs = _runs(run, base, tuned_on)
@@ -162,28 +172,35 @@ def study(
     }
     resolve = partial(resolve_study, plan, out, store, **changes)
     if dry_run:
-        _forecast(resolve(), out, as_json=as_json)
+        _forecast(resolve(), out, complete, as_json=as_json)
         return
     execute = partial(
         execute_study,
         out=out,
+        complete=complete,
         engine=engine,
         workers=workers,
         scheduler=cluster,
         resume=resume,
         finished_only=finished_only,
+        gpu_cells=gpu_cells,
     )
-    complete = partial(_complete, execute=execute, out=out, report=report)
+    run_resolved = partial(_run_resolved, execute=execute, out=out, report=report and complete is None)
     if watch:
-        done, page = _follow(read_plan(plan, **changes).runs, resolve, complete, watch_timeout)
+        done, page = _follow(read_plan(plan, **changes).runs, resolve, run_resolved, watch_timeout)
     else:
-        done, page = complete(resolve())
+        resolved = resolve()
+        if complete is not None and _lacks_nothing(resolved, out, complete, as_json=as_json):
+            return
+        done, page = run_resolved(resolved)
     if as_json:
         print_json(_as_dict(done) | {"report": page})
     else:
         _print(done)
         if page is not None:
             sys.stdout.write(f"report: {page}\n")
+        if complete is not None:
+            sys.stdout.write(f"to join both: closerlook combine WHOLE {complete} {out}\n")
     if done.state.failed:
         raise WorkError(f"{_failures(done)}; see {out / 'failed'}, and run the same command again to retry them")
 
@@ -192,7 +209,9 @@ Completed = tuple["CompletedStudy", str | None]
 """A study that has run, and the path of its page."""
 
 
-def _complete(resolved: ResolvedPlan, *, execute: Callable[..., CompletedStudy], out: Path, report: bool) -> Completed:
+def _run_resolved(
+    resolved: ResolvedPlan, *, execute: Callable[..., CompletedStudy], out: Path, report: bool
+) -> Completed:
     """Run a resolved plan, with notes about it, and write its page."""
     from closerlook.cli.console import note
     from closerlook.study.results import study_in
@@ -212,10 +231,23 @@ def _complete(resolved: ResolvedPlan, *, execute: Callable[..., CompletedStudy],
     return done, _report(done.out) if report else None
 
 
+def _lacks_nothing(resolved: ResolvedPlan, out: Path, complete: Path, *, as_json: bool) -> bool:
+    """Whether given results lack nothing of a study; if so, say it."""
+    from closerlook.cli.console import note, print_json
+    from closerlook.study.study import forecast
+
+    if forecast(resolved, out, complete):
+        return False
+    note(f"{complete} lacks nothing of this plan; nothing was run")
+    if as_json:
+        print_json({"out": str(out), "cells": 0, "total": 0, "computed": 0, "report": None})
+    return True
+
+
 def _follow(
     runs: Sequence[ExistingRun],
     resolve: Callable[[], ResolvedPlan],
-    complete: Callable[[ResolvedPlan], Completed],
+    run_resolved: Callable[[ResolvedPlan], Completed],
     timeout: float,
 ) -> Completed:
     """Complete the study again whenever its runs have new checkpoints, until their trainings are over."""
@@ -230,7 +262,7 @@ def _follow(
     def refresh() -> None:
         nonlocal measured
         resolved = keep_measured(resolve(), measured)
-        rounds[:] = [complete(resolved)]
+        rounds[:] = [run_resolved(resolved)]
         done, page = rounds[0]
         if done.state.failed:
             note(f"{_failures(done)}; they are tried again with the next checkpoint")
@@ -301,19 +333,22 @@ def _describe_run(run: ResolvedRun) -> str:
 # ---- dry run ----
 
 
-def _forecast(resolved: ResolvedPlan, out: Path, *, as_json: bool) -> None:
-    """Print the cells of a plan and their estimated costs."""
-    from closerlook.cli.console import bytes_text, print_json, print_table
+def _forecast(resolved: ResolvedPlan, out: Path, complete: Path | None, *, as_json: bool) -> None:
+    """Print the cells of a plan and their estimated costs. complete: only of what these results lack."""
+    from closerlook.cli.console import bytes_text, note, print_json, print_table
     from closerlook.report.tables import count_of
     from closerlook.study.engines import cores
     from closerlook.study.study import forecast
 
-    kinds = forecast(resolved, out)
+    kinds = forecast(resolved, out, complete)
     core_seconds = sum(kind.seconds for kind in kinds)
     if as_json:
         print_json(
             {"kinds": [vars(kind) for kind in kinds], "core_seconds": core_seconds, "plan": resolved.plan.to_dict()}
         )
+        return
+    if complete is not None and not kinds:
+        note(f"{complete} lacks nothing of this plan")
         return
     _settings(resolved)
     print_table(

@@ -414,10 +414,10 @@ def _changes(results: Results, pair: Pair, runs: Sequence[Run]) -> Answer:
     support: Support = "for" if all(facts.values()) else "within noise"
     if changed and "down" in (effect.direction, above.direction):
         support = "against"
-    listed = ", ".join(f"{what} {show_similarity(limit)}" for what, limit in limits.items())
+    listed = ", ".join(f"of {what} {show_similarity(limit)}" for what, limit in limits.items())
     reason = (
-        f"similarity to the pretrained encoder {show_similarity(similarity)} at the last layer (± {examples:.2f}); "
-        f"{listed}; random weights {show_similarity(statistics.fmean(random))}; lower half of the layers minus upper "
+        f"similarity of the last layer to the pretrained encoder {show_similarity(similarity)} (± {examples:.2f}), to "
+        f"random weights {show_similarity(statistics.fmean(random))}, {listed}; lower half of the layers minus upper "
         f"half {show_similarity(effect.value)}, {_beyond(effect)} (± {effect.margin:.2f})"
     )
     return Answer(pair, support, reason, effect, frozenset(name for name, is_so in facts.items() if is_so))

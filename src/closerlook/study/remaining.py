@@ -65,8 +65,10 @@ class RemainingTime:
     """The unfinished cells of a study, and the times that finished cells of each kind took.
 
     estimate: returns the expected cost of a cell, without any measured times. workers: how many cells run at a time.
-    clock: returns the present time in seconds.
+    clock: returns the present time in seconds. gpu_workers: how many cells use the GPU at a time; None: any number.
     """
+
+    gpu_workers: int | None = None
 
     def __init__(
         self, estimate: Callable[[Cell], Estimate], workers: int, clock: Callable[[], float] = time.monotonic
@@ -164,8 +166,9 @@ class RemainingTime:
     def seconds(self) -> float | None:
         """Seconds until the study ends; None as long as too little is known.
 
-        This is the longest of three times: all work divided by the number of workers; the known cells, if each idle
-        worker takes the longest cell left; and the longest cell together with the cells that will follow it.
+        This is the longest of these times: all work divided by the number of workers, and that on the GPU by the number
+        of cells that use it at a time; the known cells, if each idle worker takes the longest cell left; and the
+        longest cell together with the cells that will follow it.
         """
         by_kind: defaultdict[str, float] = defaultdict(float)
         cells_left, longest, is_reliable = [], 0.0, True
@@ -181,6 +184,9 @@ class RemainingTime:
             for kind, left in self._coming_left(key).items():
                 by_kind[kind] += left
         shared = max(sum(by_kind.values()) / self.workers, _longest_first(cells_left, self.workers))
+        if self.gpu_workers is not None:
+            on_gpu = {cell.kind for cell in self._to_do.values() if cell.gpu}
+            shared = max(shared, sum(left for kind, left in by_kind.items() if kind in on_gpu) / self.gpu_workers)
         if not self._is_known(by_kind) or (longest > shared / 2 and not is_reliable):
             return None
         return max(shared, longest)

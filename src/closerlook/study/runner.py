@@ -25,10 +25,11 @@ from closerlook.study.cells import Cell, ResolvedPlan
 from closerlook.study.engines import Engine
 from closerlook.study.execution import Outcome
 from closerlook.study.files import CELLS, find_finished, is_finished, read_result, require_result, result_path
-from closerlook.study.forecasting import foresee_run
+from closerlook.study.forecasting import all_epochs, foresee, foresee_run
 from closerlook.study.graph import expand, grow
 from closerlook.study.kinds import estimate_cell, kind_of
 from closerlook.study.kinds.kind import EARLY
+from closerlook.study.lacking import Lacking
 from closerlook.study.remaining import RemainingTime
 from closerlook.study.states import Graph
 from closerlook.study.workers import WorkerLost
@@ -54,7 +55,9 @@ class StudyState:
     unfinished fine-tuning will add, by its key. done: the keys of finished cells. failed: the error message of each
     failed cell, by key. running: the start time of each running cell, by key. computed: the number of cells that this
     run has finished; cells that an earlier run finished are not counted. damaged: results of earlier runs that are
-    damaged, under the names that they are kept as; their cells run again.
+    damaged, under the names that they are kept as; their cells run again. left_out: the keys of cells that only measure
+    what other results already have; they do not count, except as inputs of cells that run. whole: if cells are left
+    out, the expected number of all cells of the study.
     """
 
     graph: Graph
@@ -65,11 +68,13 @@ class StudyState:
     running: dict[str, float] = field(default_factory=dict)
     computed: int = 0
     damaged: list[str] = field(default_factory=list)
+    left_out: set[str] = field(default_factory=set)
+    whole: int | None = None
 
     @property
     def total(self) -> int:
         """The number of all cells, including those that unfinished fine-tunings will add."""
-        return len(self.graph.cells) + sum(self.coming.values())
+        return len(self.graph.cells) - len(self.left_out) + sum(self.coming.values())
 
     @property
     def seconds_left(self) -> float | None:
@@ -80,6 +85,20 @@ class StudyState:
     def blocked(self) -> int:
         """The number of cells that cannot run because a cell they need has failed; valid once nothing runs any more."""
         return self.total - len(self.done) - len(self.failed)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Which cells of a study run, and how many at the same time; by default all, and as many as the engine takes.
+
+    finished_only: only cells that read nothing but results of finished cells. lacking: only cells that measure what
+    other results lack, and cells that these need. gpu_cells: returns how many cells that use a GPU run at the same
+    time, None for any number; it may have to load torch, so it is called when a second such cell could start.
+    """
+
+    finished_only: bool = False
+    lacking: Lacking | None = None
+    gpu_cells: Callable[[], int | None] = lambda: None
 
 
 ProgressCallback = Callable[[StudyState], None]
@@ -117,15 +136,11 @@ def work_through(
     out: Path,
     engine: Engine,
     watch: ProgressCallback | None = None,
-    *,
-    finished_only: bool = False,
+    limits: Limits | None = None,
 ) -> StudyState:
-    """Run all cells of a study that can run, and return its final state; results are files in `out`.
-
-    finished_only: run only cells that read nothing but results of finished cells.
-    """
+    """Run all cells of a study that can run, and return its final state; results are files in `out`."""
     try:
-        return _Runner(study, out, engine, watch or (lambda state: None), finished_only=finished_only).run()
+        return _Runner(study, out, engine, watch or (lambda state: None), limits or Limits()).run()
     except BaseException:
         engine.close(now=True)
         raise
@@ -137,14 +152,13 @@ class _Runner:
     pilots: for each kind, the number of cells that are run early to learn how long cells of this kind take.
     queue: cells that can run now, as a heap. needs: the unfinished inputs of each cell that cannot run yet.
     followers: the reverse, the cells that wait for each input. futures: the running cells. deaths: how often the worker
-    of each cell died. losses: how often each cell is run again because vectors disappeared from the store.
+    of each cell died. losses: how often each cell is run again because vectors disappeared from the store. expected:
+    with `lacking`, the needed cells of the whole study, as far as they can be foreseen.
     """
 
-    def __init__(
-        self, study: ResolvedPlan, out: Path, engine: Engine, watch: ProgressCallback, *, finished_only: bool
-    ) -> None:
-        self.study, self.out, self.engine, self.watch = study, out, engine, watch
-        self.finished_only = finished_only
+    def __init__(self, study: ResolvedPlan, out: Path, engine: Engine, watch: ProgressCallback, limits: Limits) -> None:
+        self.study, self.out, self.engine, self.watch, self.limits = study, out, engine, watch, limits
+        self.expected: set[str] = set()
         self.time = RemainingTime(partial(estimate_cell, study), engine.workers)
         self.state = StudyState(Graph(), self.time.seconds)
         self.pilots: Counter[str] = Counter()
@@ -174,23 +188,30 @@ class _Runner:
 
     def _begin(self) -> None:
         """Build the graph from the results on disk, and queue what is not finished."""
-        for part in (self.queue, self.needs, self.followers, self.state.done, self.state.coming):
+        state = self.state
+        for part in (self.queue, self.needs, self.followers, state.done, state.coming, state.left_out):
             part.clear()
         self.time.restart()
         self.state.graph = expand(self.study, lambda key: read_result(self.out, key))
+        lacking = self.limits.lacking
+        if lacking is not None:
+            whole = foresee(self.study, lambda key: read_result(self.out, key), lacking.last_step)
+            self.expected, self.state.whole = lacking.cells(whole), len(whole.cells)
         self._enter(self.state.graph.cells.values())
         for key, run in self.state.graph.waiting.items():
-            coming = foresee_run(self.study, key, run).cells
+            coming = foresee_run(self.study, key, run, all_epochs if lacking is None else lacking.last_step).cells
             new = [cell for cell in coming.values() if cell.key not in self.state.graph.cells]
+            if lacking is not None:
+                new = [cell for cell in new if cell.key in self.expected]
             self.state.coming[key] = len(new)
-            if not self.finished_only:
+            if not self.limits.finished_only:
                 self.time.expect_from(key, new)
         if not self.state.computed:
             self._learn()
 
     def _enter(self, cells: Iterable[Cell]) -> None:
         """Add new cells: those that an earlier run finished are done, others are queued or wait for their inputs."""
-        new = list(cells)
+        new = list(cells) if self.limits.lacking is None else self._take_needed(self.limits.lacking, cells)
         finished, damaged = find_finished(self.out, [cell.key for cell in new])
         self.state.done |= finished
         self.state.damaged += damaged
@@ -208,9 +229,18 @@ class _Runner:
                 ready.append(cell)
         self._queue(ready)
 
+    def _take_needed(self, lacking: Lacking, cells: Iterable[Cell]) -> list[Cell]:
+        """The needed cells that have not been entered yet: among new ones, and earlier ones that new ones need."""
+        graph, left_out = self.state.graph, self.state.left_out
+        left_out.update(cell.key for cell in cells)
+        needed = lacking.cells(graph) | (self.expected & set(graph.cells))
+        new = [cell for key, cell in graph.cells.items() if key in needed and key in left_out]
+        left_out.difference_update(cell.key for cell in new)
+        return new
+
     def _may_run(self, cell: Cell) -> bool:
         """Whether this run computes a cell once its inputs are there."""
-        if not self.finished_only:
+        if not self.limits.finished_only:
             return True
         return kind_of(cell).from_results and all(is_finished(self.out, key) for key in cell.inputs)
 
@@ -240,9 +270,13 @@ class _Runner:
     # ---- running cells ----
 
     def _fill(self) -> None:
-        """Start cells while the engine has room."""
+        """Start cells while the engine has room; cells that must wait for the GPU stay in the queue."""
+        waiting = []
         while self.queue:
             cell = self.state.graph.cells[self.queue[0][-1]]
+            if cell.gpu and self._is_gpu_full():
+                waiting.append(heapq.heappop(self.queue))
+                continue
             if not self._has_room(cell):
                 break
             heapq.heappop(self.queue)
@@ -250,6 +284,15 @@ class _Runner:
             self.time.begin(cell)
             self._report_progress()
             self.futures[self.engine.submit(cell, str(self.out))] = cell
+        for item in waiting:
+            heapq.heappush(self.queue, item)
+
+    def _is_gpu_full(self) -> bool:
+        """Whether so many cells use the GPU that another one has to wait; torch is not asked before the second."""
+        running = sum(cell.gpu for cell in self.futures.values())
+        if running and self.time.gpu_workers is None:
+            self.time.gpu_workers = self.limits.gpu_cells()
+        return self.time.gpu_workers is not None and running >= self.time.gpu_workers
 
     def _has_room(self, cell: Cell) -> bool:
         running = list(self.futures.values())

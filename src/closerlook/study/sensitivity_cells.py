@@ -29,6 +29,7 @@ def add_settings(state: EncoderState, task: str, layers: Sequence[int]) -> None:
                 task,
                 state.position(task, split, layer),
                 split,
+                has_rows=split == "train",
             )
             for split in ("train", *plan.test_splits)
         }

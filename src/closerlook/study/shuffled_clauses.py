@@ -47,8 +47,9 @@ def shuffled_clause(results: Results, runs: Sequence[Run], template: str = "; {}
     points = max((entry.n or 0 for entry in counts[1] if entry is not None), default=0)
     sample = "a subsample of " if len(runs) == 1 else "subsamples of at most "
     size = f"on {sample}{points:,} points, " if points else ""
-    text = f"{size}shuffled labels give {_range(shuffled)} clusters on average and true labels {_range(true)}"
-    return template.format(text + (", depending on the run" if len(runs) > 1 else ""))
+    ranges = _range(shuffled), _range(true)
+    text = f"{size}shuffled labels give {ranges[0]} clusters on average and true labels {ranges[1]}"
+    return template.format(text + (" (ranges are over runs)" if any(" to " in one for one in ranges) else ""))
 
 
 def _range(values: Sequence[float]) -> str:

@@ -117,16 +117,23 @@ class EncoderState:
         }
 
     def add(
-        self, kind: Kind, content: dict[str, Any], task: str, position: Position, split: str = "train", *inputs: str
+        self,
+        kind: Kind,
+        content: dict[str, Any],
+        task: str,
+        position: Position,
+        split: str = "train",
+        *inputs: str,
+        has_rows: bool = True,
     ) -> str:
         """Add a cell that reads spaces of this encoder state, and return its key. inputs: other cells that it needs.
 
-        An encoder with random weights that the plan does not list is only a baseline for comparisons: its own measures
-        get no rows in the table.
+        has_rows: whether its result has rows for the table, not only data for other cells. An encoder with random
+        weights that the plan does not list is only a baseline for comparisons: its own measures get no rows either.
         """
         resources, subject = self.resources(task, split), describe_position(position)
         key = self.graph.add(kind.cell(content, resources, (self.producer, *inputs), subject))
-        if self.encoder not in self.study.randoms:
+        if has_rows and self.encoder not in self.study.randoms:
             self.graph.placements.append(Placement(key, position))
         return key
 
@@ -162,7 +169,7 @@ class EncoderState:
         plan = self.study.plan
         for kind in KINDS:
             settings = kind.train_space
-            if settings is None or settings.requested_as not in plan.measures:
+            if settings is None or settings.requested_as not in plan.measures or not settings.is_needed(plan):
                 continue
             for layer in sorted(self.chosen(settings.part(plan).layers) & set(layers)):
                 content = {"space": self.space(task, "train", layer)} | settings.content(plan)

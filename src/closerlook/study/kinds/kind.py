@@ -28,12 +28,14 @@ class TrainSpaceSettings:
     """Settings of a kind of cell that measures single train spaces, before and after fine-tuning.
 
     requested_as: its name in the plan's `measures`. part: its section of a plan. content: the settings that its
-    result depends on, which go into the key together with the space.
+    result depends on, which go into the key together with the space. is_needed: whether these settings leave anything
+    to measure.
     """
 
     requested_as: str
     part: Callable[[Plan], LayeredPart]
     content: Callable[[Plan], dict[str, Any]]
+    is_needed: Callable[[Plan], bool] = lambda plan: True
 
 
 @dataclass(frozen=True)

@@ -157,7 +157,9 @@ KIND = Kind(
     title="shuffled labels",
     requests=("nulls",),
     measures=MEASURES,
-    train_space=TrainSpaceSettings("nulls", lambda plan: plan.nulls, content),
+    train_space=TrainSpaceSettings(
+        "nulls", lambda plan: plan.nulls, content, lambda plan: plan.nulls.shuffles + plan.nulls.cluster_shuffles > 0
+    ),
 )
 
 
