@@ -92,12 +92,21 @@ def size_trend(study: Study, measure: str, state: str) -> str:
 
 
 def measured_under(study: Study, measure: str, state: str) -> str:
-    """The encoders of which a measure is known, before or after fine-tuning: 'all encoders', 'only bert-mini'."""
+    """The encoders of which a measure is known, before or after fine-tuning: 'all encoders', 'all but MiniLM'."""
     if state == "before":
         known = study.having(measure, study.encoders)
     else:
         known = [encoder for encoder in study.encoders if study.runs(measure, [encoder])]
-    return "all encoders" if len(known) == len(study.encoders) else f"only {listed(map(short, known))}"
+    unknown = [encoder for encoder in study.encoders if encoder not in known]
+    if len(unknown) < len(known):
+        return f"all but {listed(map(short, unknown))}" if unknown else "all encoders"
+    return f"only {listed(map(short, known))}"
+
+
+def in_which(study: Study, measure: str, subject: str) -> str:
+    """For 'all 51 runs': which runs these are, if not all runs have a measure; otherwise an empty text."""
+    n, of = len(study.runs(measure)), len(study.results.runs(own=True))
+    return f" (of {of}) in which {subject} was measured" if n < of else ""
 
 
 def not_run(study: Study) -> list[Pair]:

@@ -19,7 +19,10 @@ def forgetting_table(study: Study) -> str:
         for tuned_on in study.tasks:
             found = [accuracy_change(study, encoder, tuned_on, task) for task in study.tasks]
             if any(change is not None for change in found):
-                rows.append([short(encoder), tuned_on, *(MISSING if one is None else signed(one, 1) for one in found)])
+                cells = [MISSING if one is None else signed(one, 1) for one in found]
+                own = study.tasks.index(tuned_on)
+                cells[own] = cells[own] if found[own] is None else f"**{cells[own]}**"
+                rows.append([short(encoder), tuned_on, *cells])
     return grid(["encoder", "fine-tuned on", *study.tasks], rows, left=2)
 
 
@@ -52,9 +55,16 @@ def base_of(encoder: str) -> str:
 def forgetting_course_table(study: Study, steps: Sequence[int]) -> str:
     """The mean change of accuracy on the other tasks after some numbers of updates and at the end, in points."""
     rows = [
-        [task, *(signed(forgetting_course(study, task, step), 1) for step in (*steps, None))] for task in study.tasks
+        [task, *(signed(forgetting_course(study, task, step), 1) for step in (*steps, None)), str(updates(study, task))]
+        for task in study.tasks
     ]
-    return grid(["fine-tuned on", *(f"update {step}" for step in steps), "end"], rows)
+    return grid(["fine-tuned on", *(f"update {step}" for step in steps), "end", "updates in all"], rows)
+
+
+def updates(study: Study, tuned_on: str) -> int:
+    """How many updates the trainings on a task have."""
+    rows = study.results.of("accuracy")
+    return int(rows[(rows["tuned_on"] == tuned_on) & rows["is_final"]]["step"].max())
 
 
 def forgetting_course(study: Study, tuned_on: str, step: int | None) -> float:

@@ -33,14 +33,17 @@ def separability_table(study: Study) -> str:
 
 
 def shape_table(study: Study) -> str:
-    """Measures of shape: in how many runs each falls, and its median over tasks before → after for each encoder."""
+    """Measures of shape: in how many runs each falls, and its median over tasks before → after for each encoder.
+
+    An encoder that lacks a task has no median: it would be one of other tasks.
+    """
     rows = []
     for name, title in SHAPE.items():
         runs = study.runs(name)
         cells = []
         for encoder in study.encoders:
             changes = study.pairs(name, [encoder])
-            if not changes:
+            if len(changes) < len(study.tasks):
                 cells.append(MISSING)
                 continue
             ends = [statistics.median(getattr(one, state) for one in changes) for state in ("before", "after")]
@@ -59,12 +62,15 @@ SIZES = {
 
 
 def size_table(study: Study) -> str:
-    """The BERTs from the smallest to the largest: means over tasks of the main measures, before → after."""
+    """The BERTs from the smallest to the largest: means over tasks of the main measures, before → after.
+
+    An encoder that lacks a task has no mean: it would be one of other tasks.
+    """
     rows, tasks = [], common_tasks(study)
     for title, (measure, digits, scale) in SIZES.items():
         cells = [
             " → ".join(fixed(scale * size_mean(study, measure, state, one), digits) for state in ("before", "after"))
-            if study.pairs(measure, [one], tasks)
+            if len(study.pairs(measure, [one], tasks)) == len(tasks)
             else MISSING
             for one in study.berts
         ]
@@ -99,15 +105,14 @@ PARTS = {
 
 
 def lacking(study: Study) -> list[str]:
-    """The parts of an unfinished study that some encoders lack after fine-tuning, each with these encoders and runs."""
+    """The parts of an unfinished study that some runs lack: how many, and the encoders that lack more than half."""
     found = []
     for part, measure in PARTS.items():
         tasks = [task for task in study.tasks if study.ends(measure, tasks=[task])]  # not all tasks have every measure
-        without = []
-        for encoder in study.encoders if tasks else ():
-            known, runs = (len(study.ends(name, [encoder], tasks)) for name in (measure, "n_clusters"))
-            if known < runs:
-                without.append(f"{short(encoder)}: {runs - known} of {runs} runs" if known else short(encoder))
-        if without:
-            found.append(f"{part} ({'; '.join(sorted(without, key=lambda one: ':' in one))})")
+        runs = {one: len(study.ends("n_clusters", [one], tasks)) for one in study.encoders}
+        without = {one: runs[one] - len(study.ends(measure, [one], tasks)) for one in study.encoders}
+        if tasks and any(without.values()):
+            mostly = [short(one) for one in study.encoders if 2 * without[one] > runs[one]]
+            names = f", mostly of {listed(mostly)}" if mostly else ""
+            found.append(f"{part} ({sum(without.values())} of {sum(runs.values())} runs{names})")
     return found

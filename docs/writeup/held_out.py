@@ -5,9 +5,10 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from closerlook.report.tables import MISSING
+from closerlook.study.verdicts import Support
 from writeup.paper_tables import grid
 from writeup.phrases import fixed, short
 from writeup.values import Study
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 Expected = dict[int, dict[str, Any]]
 """For each finding, the expected verdict, and the encoders with each expected answer."""
+
+SUPPORTS = get_args(Support)
+"""What an encoder can say about a finding."""
 
 ENDS = {
     "accuracy, %": ("accuracy", 1, 100),
@@ -28,7 +32,7 @@ ENDS = {
 
 
 def expectation_table(study: Study, expected: Expected) -> str:
-    """For each finding, the expected verdict, the verdict, and the encoders that answer otherwise than expected."""
+    """For each finding, the expected verdict, the verdict, all answers, and those that are not the expected ones."""
     rows = []
     for finding in study.findings:
         number, wanted = finding.number, expected_answers(expected, finding.number)
@@ -36,9 +40,13 @@ def expectation_table(study: Study, expected: Expected) -> str:
             f"{short(one.pair.encoder)}: {one.support} (expected: {wanted[one.pair.encoder]})"
             for one in unexpected(study, expected, number)
         ]
-        answers = [number, expected[number]["verdict"], finding.verdict, as_expected(study, expected, [number])]
-        rows.append([*map(str, answers), "; ".join(other) or MISSING])
-    return grid(["finding", "expected verdict", "verdict", "answers as expected", "other answers"], rows, left=5)
+        verdicts = [str(number), expected[number]["verdict"], finding.verdict]
+        counts = " : ".join(str(len(study.answers(number, support))) for support in SUPPORTS)
+        answers = counts if study.answers(number) else MISSING
+        expected_ones = as_expected(study, expected, [number])
+        rows.append([*verdicts, answers, expected_ones, "; ".join(other) or MISSING])
+    heads = ["finding", "expected verdict", "verdict", " : ".join(SUPPORTS), "as expected", "not as expected"]
+    return grid(heads, rows, left=6)
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,9 @@ Distances = dict[tuple[str, str], float]
 
 def method_table(study: Study) -> str:
     """Each encoder before fine-tuning, and after it by each method: means over tasks."""
-    bases = dict.fromkeys(map(base_of, study.encoders))
-    rows = [_pretrained_row(study, base) for base in bases] + [_method_row(study, one) for one in by_method(study)]
+    rows = []
+    for base in bases(study):
+        rows += [_pretrained_row(study, base), *(_method_row(study, one) for one in by_method(study, base))]
     compared = ("similarity to the pretrained encoder", "to full fine-tuning", "of two seeds")
     return grid(["encoder and method", *METHOD_ENDS, *compared, "change on other tasks, points"], rows)
 
@@ -64,31 +65,32 @@ def with_method(encoder: str) -> str:
     return short(encoder) if base_of(encoder) != encoder else f"{short(encoder)} ({FULL})"
 
 
-def by_method(study: Study) -> list[str]:
-    """The encoders, and the methods of each in the order of the plan."""
+def bases(study: Study) -> list[str]:
+    """The encoders that were fine-tuned by several methods."""
+    return list(dict.fromkeys(map(base_of, study.encoders)))
+
+
+def by_method(study: Study, base: str) -> list[str]:
+    """The names of an encoder with each of its methods, in the order of the plan."""
     methods = [FULL, *(str(method) for method in study.plan("tuning", "methods"))]
-    bases = list(dict.fromkeys(map(base_of, study.encoders)))
-
-    def place(encoder: str) -> tuple[int, int]:
-        method = encoder.removeprefix(base_of(encoder)).strip(" ()") or FULL
-        return bases.index(base_of(encoder)), methods.index(method)
-
-    return sorted(study.encoders, key=place)
+    own = [encoder for encoder in study.encoders if base_of(encoder) == base]
+    return sorted(own, key=lambda encoder: methods.index(encoder.removeprefix(base).strip(" ()") or FULL))
 
 
-def method_layers_table(study: Study) -> str:
-    """The similarity to the pretrained encoder at each layer after fine-tuning by each method, mean over tasks."""
-    layers = sorted(int(layer) for layer in study.results.of("similarity_original")["layer"].unique())
-    rows = [
-        [with_method(encoder), *(shown(task_mean(study, "similarity_original", encoder, layer), 2) for layer in layers)]
-        for encoder in by_method(study)
+def method_layers_table(study: Study, base: str) -> str:
+    """The similarity of an encoder to the pretrained one at each layer after each method, mean over tasks."""
+    rows = study.results.of("similarity_original")
+    layers = sorted(int(layer) for layer in rows[rows["encoder"] == base]["layer"].unique())
+    table = [
+        [with_method(one), *(shown(task_mean(study, "similarity_original", one, layer), 2) for layer in layers)]
+        for one in by_method(study, base)
     ]
-    return grid(["encoder and method", *(f"layer {layer}" for layer in layers)], rows)
+    return grid(["encoder and method", *(f"layer {layer}" for layer in layers)], table)
 
 
-def forgotten_table(study: Study) -> str:
+def forgotten_table(study: Study, base: str) -> str:
     """The change of accuracy on other tasks by each method, in points; a row for each two tasks."""
-    known = {encoder: forgotten(study, encoder) for encoder in by_method(study)}
+    known = {encoder: forgotten(study, encoder) for encoder in by_method(study, base)}
     pairs = dict.fromkeys(pair for found in known.values() for pair in found)
     rows = [
         [
@@ -102,13 +104,23 @@ def forgotten_table(study: Study) -> str:
 
 def task_mean(study: Study, measure: str, encoder: str, layer: int | None = None) -> float | None:
     """A measure after fine-tuning: the mean over tasks of the means over seeds, so that all tasks count the same."""
-    means = []
-    for task in study.tasks:
-        ends = [study.results.after(measure, run, layer=layer) for run in runs_of(study.results, encoder, task)]
-        known = mean_of(ends)
-        if known is not None:
-            means.append(known)
-    return mean_or_none(means)
+    means = [task_value(study, measure, encoder, task, layer) for task in study.tasks]
+    return mean_or_none(mean for mean in means if mean is not None)
+
+
+def task_value(
+    study: Study, measure: str, encoder: str, task: str, layer: int | None = None, *, tuned_on: str = ""
+) -> float | None:
+    """A measure on a task after fine-tuning on it, or on another task (tuned_on), mean over seeds."""
+    runs = runs_of(study.results, encoder, task, tuned_on)
+    return mean_of([study.results.after(measure, run, layer=layer) for run in runs])
+
+
+def others_mean(study: Study, measure: str, encoder: str) -> float | None:
+    """A measure on a task after fine-tuning on another: the mean over all two tasks of the means over seeds."""
+    pairs = [(task, tuned_on) for task in study.tasks for tuned_on in study.tasks if task != tuned_on]
+    means = [task_value(study, measure, encoder, task, tuned_on=tuned_on) for task, tuned_on in pairs]
+    return mean_or_none(mean for mean in means if mean is not None)
 
 
 def method_similarities(study: Study, one: str, other: str) -> dict[str, float]:

@@ -174,10 +174,12 @@ def released_table(study: Study, recorded: dict[str, Any]) -> str:
     rows = []
     for one in larger_counts(study):
         with_limit = released_count(study, recorded, one.encoder, one.task)
-        points = fixed(study.before("n_points", one.encoder, one.task), 0)
+        points = study.before("n_points", one.encoder, one.task)
+        numbers = [points, study.fewest_clusters(one.task), one.paper, one.ours]
         shown = MISSING if with_limit is None else fixed(with_limit, 0)
-        rows.append([f"{short(one.encoder)} {one.task}", points, fixed(one.paper, 0), fixed(one.ours, 0), shown])
-    return grid(["encoder and task", "points", "paper", "here", "here, with the limit (`attempts: released`)"], rows)
+        rows.append([f"{short(one.encoder)} {one.task}", *(fixed(number, 0) for number in numbers), shown])
+    heads = ("encoder and task", "points", "lowest possible", "paper", "here")
+    return grid([*heads, "here, with the limit (`attempts: released`)"], rows)
 
 
 def larger_counts(study: Study) -> list[Any]:

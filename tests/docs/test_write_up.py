@@ -14,7 +14,7 @@ TEMPLATES = sorted((DOCS / "templates").glob("*.jinja"))
 
 sys.path.insert(0, str(DOCS))
 import write_up  # noqa: E402  (a script next to its pages, not a package)
-from writeup import facts, forgetting, held_out, methods, paper_tables, phrases, records, values  # noqa: E402
+from writeup import facts, forgetting, further_tables, held_out, methods, paper_tables, phrases, records, values  # noqa: E402
 
 NO_PROSE = re.compile(
     r"\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}"  # comments, statements and expressions of the template
@@ -114,9 +114,9 @@ def test_larger_published_counts_are_shown_with_the_count_of_the_released_code(s
     recorded = {"released_counts": {"bert-tiny": {"pos": 1000}}}
     rows = paper_tables.released_table(small, recorded).splitlines()[2:]
     assert rows == [
-        "| bert-tiny ps-fxn | 100 | 402 | 5 | – |",
-        "| bert-tiny ps-role | 100 | 46 | 3 | – |",
-        "| bert-tiny pos | 100 | 3,936 | 4 | 1,000 |",
+        "| bert-tiny ps-fxn | 100 | 3 | 402 | 5 | – |",
+        "| bert-tiny ps-role | 100 | 3 | 46 | 3 | – |",
+        "| bert-tiny pos | 100 | 4 | 3,936 | 4 | 1,000 |",
     ]
     assert facts.limit_factor(small, recorded) == 3.936
 
@@ -136,7 +136,7 @@ def test_numbers_are_compared_with_the_published_ones(small: values.Study) -> No
 
 def test_forgetting_is_the_change_of_accuracy_on_every_task(small: values.Study) -> None:
     rows = forgetting.forgetting_table(small).splitlines()[2:]
-    assert rows[0].startswith("| bert-tiny | ps-fxn | +1.0 |")
+    assert rows[0].startswith("| bert-tiny | ps-fxn | **+1.0** |")
     assert [forgetting.accuracy_change(small, "bert-tiny (lora 4)", "pos", "pos")] == [None]
     assert round(forgetting.accuracy_change(small, "bert-tiny", "ps-role", "ps-role") or 0, 9) == -8
 
@@ -190,8 +190,8 @@ def test_every_task_counts_the_same_whatever_its_number_of_seeds(by_methods: val
 def test_layers_and_other_tasks_have_a_column_for_each_method_in_the_order_of_the_plan(
     by_methods: values.Study,
 ) -> None:
-    assert methods.method_layers_table(by_methods).splitlines()[0] == "| encoder and method | layer 2 |"
-    assert methods.forgotten_table(by_methods).splitlines() == [
+    assert methods.method_layers_table(by_methods, "e").splitlines()[0] == "| encoder and method | layer 2 |"
+    assert methods.forgotten_table(by_methods, "e").splitlines() == [
         "| fine-tuned on → measured on | e (full) | e (lora 4) |",
         "|---|--:|--:|",
         "| x→y | −15.0 | 0.0 |",
@@ -210,8 +210,8 @@ def test_answers_that_were_not_expected_are_listed(small: values.Study) -> None:
     expected[1] |= {"no answer": ["bert-tiny"], "for": ["bert-base"]}  # bert-base was not run
     expected[2] |= {"against": ["bert-tiny"]}
     rows = held_out.expectation_table(small, expected).splitlines()[2:]
-    assert rows[0] == "| 1 | holds | cannot tell | 3 of 3 | – |"
-    assert rows[1].startswith("| 2 | holds | cannot tell | 0 of 3 | bert-tiny: ")
+    assert rows[0] == "| 1 | holds | cannot tell | 0 : 0 : 0 : 3 | 3 of 3 | – |"
+    assert rows[1].startswith("| 2 | holds | cannot tell | 0 : 0 : 2 : 1 | 0 of 3 | bert-tiny: ")
     assert "(expected: against)" in rows[1]
     assert len(held_out.unexpected(small, expected, 2)) == 3
 
@@ -223,6 +223,27 @@ def test_findings_are_grouped_by_verdict(small: values.Study) -> None:
 
 def change(encoder: str, task: str, before: float = 0, after: float = 0, tuned_on: str = "") -> records.Change:
     return records.Change(encoder, task, tuned_on or task, before, after)
+
+
+def test_an_unfinished_study_names_the_encoders_that_lack_most_of_a_part() -> None:
+    run = {"task": "x", "tuned_on": "x", "step": 9, "is_final": True, "layer": 2}
+    places = [run | {"encoder": encoder, "seed": seed} for encoder in "ab" for seed in range(3)]
+    rows = [place | {"measure": "n_clusters", "split": "train", "value": 4} for place in places]
+    rows += [place | {"measure": "nc1", "split": "train", "value": 1} for place in places[:4]]
+    study = values.Study(index_results(frame(rows)))
+    assert further_tables.lacking(study) == ["measures of shape such as NC1 (2 of 6 runs, mostly of b)"]
+
+
+@pytest.mark.parametrize(("known", "text"), [("abc", "all encoders"), ("ab", "all but c"), ("a", "only a")])
+def test_the_encoders_that_a_measure_is_known_of_are_named_in_the_shorter_way(known: str, text: str) -> None:
+    run = {"task": "x", "tuned_on": "x", "seed": 0, "layer": 2, "split": "train", "value": 1}
+    rows = [
+        run | {"encoder": encoder, "measure": measure, "step": step, "is_final": step == 9}
+        for measure, encoders in (("n_clusters", "abc"), ("nc1", known))
+        for encoder in encoders
+        for step in (0, 9)
+    ]
+    assert facts.measured_under(values.Study(index_results(frame(rows))), "nc1", "after") == text
 
 
 def test_counts_are_written_in_words_that_fit() -> None:
