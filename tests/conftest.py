@@ -20,6 +20,6 @@ def chromium() -> Iterator[Any]:
 
     playwright = pytest.importorskip("playwright.sync_api")
     with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=browser(), args=["--no-sandbox"])
+        opened = started.chromium.launch(executable_path=browser(), args=["--no-sandbox", "--disable-gpu"])
         yield opened
         opened.close()

@@ -1,5 +1,6 @@
 """The page in a real Chromium: drawn, quiet, offline, and usable by pointer, keyboard and reader."""
 
+import contextlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -102,17 +103,31 @@ def _outside(here: Visit, address: str) -> None:
 
 def until(page: Any, expression: str, arg: Any = None) -> None:
     """Wait for it; wait_for_function would evaluate text in the page, which the page's policy rightly forbids."""
-    for _ in range(400):
+    for attempt in range(1200):
         if page.evaluate(expression, arg):
             return
         page.wait_for_timeout(50)
+        if attempt % 100 == 99:
+            draw_frame(page)
     raise AssertionError(f"never came true: {expression}")
+
+
+def draw_frame(page: Any) -> None:
+    """Ask for a picture of the page: a browser without a screen sometimes draws no frames, and nothing is seen then."""
+    with contextlib.suppress(Exception):
+        page.screenshot(clip={"x": 0, "y": 0, "width": 1, "height": 1}, timeout=5_000)
+
+
+def scroll_to(element: Any) -> None:
+    """Scroll by script: Playwright would wait until the element keeps its place, for as long as no frames are drawn."""
+    element.evaluate("one => one.scrollIntoView({block: 'center'})")
 
 
 def draw_all(page: Any) -> None:
     """Bring every chart into view, and wait until all are drawn."""
     for chart in page.query_selector_all(".chart"):
-        chart.scroll_into_view_if_needed()
+        scroll_to(chart)
+        until(page, "one => one.dataset.state", chart)
     until(page, DRAWN)
 
 
@@ -215,7 +230,7 @@ def test_terms_lead_to_their_meanings_also_in_captions_that_change(chromium: Any
 def test_every_choice_of_task_and_encoder_is_drawn(chromium: Any, pages: Pages) -> None:
     here = visit(chromium, pages["hostile"])
     for group in here.page.query_selector_all(".figures"):
-        group.scroll_into_view_if_needed()
+        scroll_to(group)
         for option in group.query_selector_all("[data-pick] input"):
             option.evaluate("one => one.click()")
             until(here.page, IS_DRAWN, group)
@@ -244,7 +259,7 @@ def test_a_page_that_opens_is_small_and_draws_only_the_charts_near_the_view(chro
 def test_a_tooltip_shows_names_as_text(chromium: Any, pages: Pages) -> None:
     here = visit(chromium, pages["hostile"])
     chart = here.page.query_selector("[data-kind=label-distances] .chart")
-    chart.scroll_into_view_if_needed()
+    scroll_to(chart)
     until(here.page, "one => one.dataset.state === 'drawn'", chart)
     seen = ""
     for mark in chart.query_selector_all(".mark-rect path")[:12]:
@@ -261,7 +276,7 @@ def test_a_tooltip_shows_names_as_text(chromium: Any, pages: Pages) -> None:
 def test_labels_are_shown_and_hidden_by_pointer_and_keyboard(chromium: Any, pages: Pages) -> None:
     here = visit(chromium, pages["sixty labels"])
     figure = here.page.query_selector("[data-kind=distances] figure")
-    figure.scroll_into_view_if_needed()
+    scroll_to(figure)
     until(here.page, IS_DRAWN, figure)
 
     def lines(n: int) -> None:
@@ -373,10 +388,7 @@ def test_structure_for_screen_readers(chromium: Any, pages: Pages) -> None:
 def test_two_studies_are_drawn_side_by_side(chromium: Any, pages: Pages) -> None:
     both = write_comparison(pages["plain"].parent, pages["frozen"].parent, pages.folder / "comparison.html")
     here = visit(chromium, both, 1600)
-    for chart in here.page.query_selector_all(".chart"):
-        chart.scroll_into_view_if_needed()
-    done = "one => one.dataset.state === 'drawn' || one.classList.contains('absent')"
-    until(here.page, f"[...document.querySelectorAll('.chart')].every({done})")
+    draw_all(here.page)
     heat = here.page.query_selector("[data-kind=label-distances]")
     assert len(heat.query_selector_all("figure svg")) == 2
     assert "This study has no such figure." in here.page.inner_text("[data-kind=distances]")

@@ -8,7 +8,7 @@ import pytest
 
 from closerlook.report import write_report
 from tests.report.studies import browser, made_up, write_study
-from tests.report.test_browser import until, visit
+from tests.report.test_browser import scroll_to, until, visit
 
 pytestmark = pytest.mark.skipif(browser() is None, reason="no Chromium on this machine")
 pytest.importorskip("playwright.sync_api")
@@ -83,7 +83,7 @@ def test_figures_draw_the_rows_of_the_choice(chromium: Any, page: Path) -> None:
     choose(here.page, task="animals")
     for name in ("glance", "accuracy", "by-layer"):
         figure = here.page.query_selector(f"#figure-{name}")
-        figure.scroll_into_view_if_needed()
+        scroll_to(figure)
         until(here.page, "one => one.querySelector('.chart').dataset.state === 'drawn'", figure)
         assert "animals" in figure.inner_text()
         assert "colours" not in figure.inner_text()
@@ -91,7 +91,7 @@ def test_figures_draw_the_rows_of_the_choice(chromium: Any, page: Path) -> None:
     assert "Only animals is drawn" in figure.inner_text()
     assert len(figure.query_selector_all(".mark-symbol path")) >= 4  # two encoders in two panels
     figure.query_selector("summary").click()
-    assert len(figure.query_selector_all("details.data tbody tr")) == 4
+    until(here.page, "one => one.querySelectorAll('details.data tbody tr').length === 4", figure)
     assert here.problems == []
     here.page.close()
 
@@ -101,7 +101,7 @@ def test_what_has_nothing_left_says_so(chromium: Any, page: Path) -> None:
     choose(here.page, encoder="bert-mini", task="shapes")
     assert here.page.inner_text("#table-harm tbody") == "This table has nothing about bert-mini on shapes."
     for figure in ("distances", "glance"):
-        here.page.query_selector(f"#figure-{figure}").scroll_into_view_if_needed()
+        scroll_to(here.page.query_selector(f"#figure-{figure}"))
         assert "nothing about bert-mini on shapes" in here.page.inner_text(f"#figure-{figure} .chart").replace(
             "There is no such figure", "nothing"
         )
@@ -219,7 +219,7 @@ def test_the_first_screen_has_three_sentences_and_a_picture(
     here.page.set_viewport_size({"width": width, "height": height})
     assert len(here.page.query_selector_all(".brief p:has(strong)")) == 3
     chart = here.page.query_selector("#figure-glance .chart")
-    chart.scroll_into_view_if_needed()
+    scroll_to(chart)
     until(here.page, "one => one.dataset.state === 'drawn'", chart)
     here.page.evaluate("scrollTo(0, 0)")
     below = chart if width > 1000 else here.page.query_selector(".brief p:has(strong) >> nth=2")

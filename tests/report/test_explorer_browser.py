@@ -10,7 +10,7 @@ from closerlook.report import write_report
 from closerlook.study.explored import write_explorers
 from tests.explorer.stored import stored
 from tests.report.studies import browser, made_up, write_study
-from tests.report.test_browser import Visit, until, visit
+from tests.report.test_browser import Visit, scroll_to, until, visit
 
 pytestmark = pytest.mark.skipif(browser() is None, reason="no Chromium on this machine")
 pytest.importorskip("playwright.sync_api")
@@ -30,7 +30,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def here(chromium: Any, page: Path) -> Iterator[Visit]:
     opened = visit(chromium, page, accept_downloads=True)
-    opened.page.locator("#explorers").scroll_into_view_if_needed()
+    scroll_to(opened.page.locator("#explorers"))
     until(opened.page, f"{PLOT}?.width > 0")
     yield opened
     assert opened.problems == []
@@ -169,7 +169,7 @@ def test_the_keyboard_zooms_and_moves(here: Visit) -> None:
 
 def test_two_fingers_zoom(chromium: Any, page: Path) -> None:
     here = visit(chromium, page, 390, has_touch=True)
-    here.page.locator("#explorers").scroll_into_view_if_needed()
+    scroll_to(here.page.locator("#explorers"))
     until(here.page, f"{PLOT}?.width > 0")
     here.page.evaluate(
         """() => { const canvas = document.querySelector('#explorers canvas'), box = canvas.getBoundingClientRect();
@@ -189,7 +189,7 @@ def test_two_fingers_zoom(chromium: Any, page: Path) -> None:
 @pytest.mark.parametrize("width", [390, 1280])
 def test_the_page_with_points_fits_narrow_and_wide(chromium: Any, page: Path, width: int, scheme: str) -> None:
     here = visit(chromium, page, width, color_scheme=scheme)
-    here.page.locator("#explorers").scroll_into_view_if_needed()
+    scroll_to(here.page.locator("#explorers"))
     until(here.page, f"{PLOT}?.width > 0")
     assert here.page.evaluate("document.documentElement.scrollWidth") <= width
     assert here.problems == []

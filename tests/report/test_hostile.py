@@ -3,7 +3,6 @@
 import csv
 import json
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -169,16 +168,10 @@ UNTOUCHED = "window.ran === undefined && !document.querySelector('main img, main
 
 
 @pytest.fixture(scope="module")
-def visit_of(folder: Path) -> Iterator[Any]:
-    pytest.importorskip("playwright.sync_api")
-    from playwright.sync_api import sync_playwright
-
+def visit_of(chromium: Any) -> Any:
     from tests.report.test_browser import visit
 
-    with sync_playwright() as started:
-        chromium = started.chromium.launch(executable_path=browser(), args=["--no-sandbox"])
-        yield lambda path: visit(chromium, path)
-        chromium.close()
+    return lambda path: visit(chromium, path)
 
 
 @pytest.mark.slow
