@@ -59,6 +59,14 @@ def test_probabilities_add_up_and_the_likeliest_is_predicted() -> None:
     np.testing.assert_array_equal(probe.classes_[shares.argmax(axis=1)], probe.predict(X))
 
 
+def test_the_probabilities_of_a_row_do_not_depend_on_the_rows_beside_it() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 300)), np.repeat([0, 1, 2], 30)
+    probe = ClassifierProbe(sizes=[(256, 256)], seeds=1, **QUICK).fit(X, y)
+    alone = np.concatenate([probe.predict_proba(row[None]) for row in X])
+    np.testing.assert_allclose(alone, probe.predict_proba(X), rtol=1e-10)
+
+
 @pytest.mark.parametrize(
     "labels",
     [["x", "y"], [3, -1], [True, False], [1.0, 2.0], np.array(["x", "y"], dtype=object)],

@@ -97,7 +97,7 @@ class ClassifierProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         queries = validate_data(self, X, dtype=np.float64, reset=False)
         scores = self.network_.scores(standardise(self._scaler, queries))
-        probabilities: NDArray[np.float64] = softmax(scores.astype(np.float64), axis=1)
+        probabilities: NDArray[np.float64] = softmax(scores, axis=1)
         return probabilities
 
     def predict(self, X: ArrayLike) -> NDArray[np.generic]:

@@ -105,11 +105,14 @@ class Network:
         """The number of weights, without biases."""
         return sum(weight.size for weight, _ in self.layers)
 
-    def scores(self, X: NDArray[np.floating]) -> Floats:
-        """(m, k) the logits of standardised rows X: (m, d), in plain numpy."""
-        out = np.asarray(X, np.float32)
+    def scores(self, X: NDArray[np.floating]) -> NDArray[np.float64]:
+        """(m, k) the logits of standardised rows X: (m, d).
+
+        In double precision: with single precision, digits that show depend on the order of rows on some processors.
+        """
+        out = np.asarray(X, np.float64)
         for at, (weight, bias) in enumerate(self.layers):
-            out = out @ weight + bias
+            out = out @ weight.astype(np.float64) + bias
             if at + 1 < len(self.layers):
                 out = np.maximum(out, 0)
         return out
