@@ -12,10 +12,11 @@ import pytest
 from closerlook.cli import study_progress
 from closerlook.representations.space import Space
 from closerlook.study.kinds import geometry
-from closerlook.study.results import load_results
+from closerlook.study.results import load_results, read_manifest
 from closerlook.study.study import resolve_study
 from tests.cli.console import assert_refused, run, shown_on_a_terminal
-from tests.study.small import write_plan, write_tasks
+from tests.report.studies import write_study
+from tests.study.small import measures_of, write_plan, write_tasks
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -142,13 +143,29 @@ def test_complete_runs_only_what_given_results_lack(plan: Path, tmp_path: Path, 
     assert "n_clusters" not in measures
 
 
-@pytest.mark.parametrize("option", ["--no-report", "--dry-run"])
-def test_complete_says_that_nothing_is_lacking(plan: Path, tmp_path: Path, capsys: Capsys, option: str) -> None:
+def test_complete_says_that_nothing_is_lacking_and_runs_nothing(plan: Path, tmp_path: Path, capsys: Capsys) -> None:
     run(capsys, "study", plan, "--out", tmp_path / "kept", "--workers", "1", "--no-report")
-    out, err = run(capsys, "study", plan, "--complete", tmp_path / "kept", "--out", tmp_path / "part", option)
-    assert out == ""
-    assert f"{tmp_path / 'kept'} lacks nothing of this plan" in err
+    options = ("--complete", tmp_path / "kept", "--out", tmp_path / "part")
+    for option in ("--dry-run", "--no-report"):
+        out, err = run(capsys, "study", plan, *options, option)
+        assert out == ""
+        assert f"{tmp_path / 'kept'} lacks nothing of this plan" in err
+    told = json.loads(run(capsys, "study", plan, *options, "--json")[0])
+    assert (told["cells"], told["computed"], told["failed"], told["report"]) == (0, 0, {}, None)
     assert not (tmp_path / "part" / "results.parquet").exists()
+
+
+def test_complete_says_what_to_do_if_a_training_has_different_weights(
+    plan: Path, tmp_path: Path, capsys: Capsys, caplog: pytest.LogCaptureFixture
+) -> None:
+    run(capsys, "study", plan, "--out", tmp_path / "kept", "--workers", "1", "--no-report")
+    table, manifest = load_results(tmp_path / "kept"), read_manifest(tmp_path / "kept")
+    table.loc[table["tuned_on"] != "", "weights"] = "other"
+    lacks = table["is_final"] & table["measure"].isin(measures_of("panel"))
+    kept = write_study(tmp_path / "changed", table[~lacks], manifest)
+    _, error = run(capsys, "study", plan, "--complete", kept, "--out", tmp_path / "part", "--workers", "1", code=1)
+    assert f"1 training(s) have different weights than in {kept}; expected the same weights" in error
+    assert "to replace them, run a plan of them without --complete, and give closerlook combine its" in caplog.text
 
 
 def test_the_control_option_replaces_the_entry_of_the_plan(plan: Path, tmp_path: Path, capsys: Capsys) -> None:

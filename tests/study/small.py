@@ -10,6 +10,7 @@ import pandas as pd
 import yaml
 
 from closerlook.study.cells import ResolvedPlan
+from closerlook.study.kinds import KINDS
 from closerlook.study.plan import Plan, make_plan
 from closerlook.study.resolving import resolve_plan
 from closerlook.tasks import load_task
@@ -84,6 +85,11 @@ def write_plan(folder: Path, **changes: Any) -> Path:
     file = folder / "plan.yaml"
     file.write_text(yaml.safe_dump(small_values(folder) | changes))
     return file
+
+
+def measures_of(kind: str) -> list[str]:
+    """The names of all measures of a kind of cell."""
+    return [measure.name for one in KINDS if one.name == kind for measure in one.measures]
 
 
 def opened(plan: Plan, out: Path) -> ResolvedPlan:

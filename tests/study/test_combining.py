@@ -220,6 +220,13 @@ def test_the_total_is_that_of_the_whole_plan_if_a_piece_has_it(tmp_path: Path) -
     assert manifest["cells"] == {"done": 8, "total": 20, "computed": 0}
 
 
+def test_the_total_of_a_later_graph_replaces_a_larger_one_that_an_earlier_version_counted(tmp_path: Path) -> None:
+    plan = {"seeds": [0], "tasks": ["t"]}
+    earlier, later = {"done": 10, "total": 20}, {"done": 5, "total": 5, "whole": 15}
+    manifest = manifest_of(tmp_path, {"plan": plan, "cells": earlier}, {"plan": plan, "cells": later})
+    assert manifest["cells"]["total"] == 15
+
+
 def test_the_total_is_never_less_than_what_is_done(tmp_path: Path) -> None:
     manifest = manifest_of(tmp_path, *[{"plan": {"seeds": [0]}, "cells": {"done": 5, "total": 5}}] * 2)
     assert manifest["cells"] == {"done": 9, "total": 9, "computed": 0}

@@ -24,7 +24,7 @@ from closerlook.study.study import CompletedStudy, execute_study, forecast, run_
 from closerlook.tuning.steps import planned_steps
 from tests.encoders.families import save_family
 from tests.report.studies import write_study
-from tests.study.small import begun, full_plan, opened, small_plan, values
+from tests.study.small import begun, full_plan, measures_of, opened, small_plan, values
 
 Rows = Callable[[pd.DataFrame], "pd.Series[bool]"]
 
@@ -107,6 +107,38 @@ def test_a_lacking_seed_is_compared_with_the_seeds_that_results_have(
     assert compared[["seed", "other"]].to_numpy().tolist() == [[1, "0"]]
 
 
+def test_a_repeated_training_with_different_weights_is_not_measured(
+    done: CompletedStudy, tasks: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = load_results(done.out)
+    table.loc[table["tuned_on"] == "words", "weights"] = "other"
+    lacks = table["measure"].isin(measures_of("panel")) & table["is_final"]
+    kept = write_study(tmp_path / "kept", table[~lacks], read_manifest(done.out))
+    part = run_study(full_plan(tasks), tmp_path / "part", engine="here", complete=kept)
+    assert [(one.encoder, one.tuned_on, one.seed) for one in part.state.differing] == [("bert-tiny", "words", 0)]
+    found = load_results(part.out)
+    assert set(found[found["tuned_on"] == "words"]["measure"]) <= set(measures_of("tune"))
+    assert kinds(part).keys() == {"tune", "panel"}
+    message = f"different weights than in {kept}, as on another kind of processor: bert-tiny on words (full, seed 0)"
+    assert caplog.text.count(message) == 1
+    again = run_study(full_plan(tasks), tmp_path / "part", engine="here", complete=kept)
+    assert (again.state.computed, again.state.differing) == (0, part.state.differing)
+
+
+def test_what_an_earlier_completion_measured_stays_in_the_table(
+    single: CompletedStudy, tasks: Path, tmp_path: Path
+) -> None:
+    panel = measures_of("panel")
+    kept = without(single, tmp_path / "kept", lambda table: table["measure"].isin(panel) & table["is_final"])
+    first = run_study(small_plan(tasks), tmp_path / "part", engine="here", complete=kept)
+    known = load_results(first.out).query("measure in @panel")
+    combine_results([kept, first.out], tmp_path / "whole")
+    run_study(small_plan(tasks, seeds=[0, 1]), first.out, engine="here", complete=tmp_path / "whole")
+    table = load_results(first.out)
+    assert set(table["seed"]) == {0, 1}
+    assert len(table[(table["seed"] == 0) & table["measure"].isin(panel) & table["is_final"]]) == len(known) > 0
+
+
 def test_lost_vectors_are_made_again_for_a_completion(single: CompletedStudy, tasks: Path, tmp_path: Path) -> None:
     kept = write_study(tmp_path / "kept", load_results(single.out).query("tuned_on == ''"))
     first = run_study(small_plan(tasks), tmp_path / "part", engine="here", complete=kept)
@@ -167,6 +199,20 @@ def set_rate(table: pd.DataFrame, manifest: dict[str, Any]) -> None:
     manifest["settings"] = {name: one | {"learning_rate": 0.5} for name, one in manifest["settings"].items()}
 
 
+def set_rate_elsewhere(table: pd.DataFrame, manifest: dict[str, Any]) -> None:
+    (settings,) = manifest["settings"].values()
+    manifest["settings"] = {"elsewhere/bert-tiny on elsewhere/words": settings | {"learning_rate": 0.5}}
+
+
+def set_template(table: pd.DataFrame, manifest: dict[str, Any]) -> None:
+    manifest["plan"]["template"] = "About {text}"
+    manifest["settings"] = {}
+
+
+def set_intervals(table: pd.DataFrame, manifest: dict[str, Any]) -> None:
+    manifest["plan"]["uncertainty"]["layers"] = "all"
+
+
 def set_measures(table: pd.DataFrame, manifest: dict[str, Any]) -> None:
     manifest["plan"]["measures"] = ["clusters", "distances"]
 
@@ -182,6 +228,9 @@ REFUSED = {
     remove_pool: "kept has a table of version 0.1, which does not say how subwords were pooled; expected",
     set_tau: "kept has results with geometry.tau = 0.5, and the plan has 1e-06; expected the settings of these results",
     set_rate: "kept has results with learning_rate of bert-tiny on .*words = 0.5, and the plan has 0.001; expected the",
+    set_rate_elsewhere: "kept has results with learning_rate of bert-tiny on .*words = 0.5, and the plan has 0.001; e",
+    set_template: "kept has results with template = About {text}, and the plan has None; expected the settings of",
+    set_intervals: "kept has results with uncertainty.layers = all, and the plan has last; expected the settings of th",
     set_measures: "kept has clusters without uncertainty, which are measured together; expected the measures of these",
     spoil_tasks: "manifest.json: tasks: .*; expected the manifest that a study writes, or none",
 }

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from closerlook.study.cells import Cell
-from closerlook.study.remaining import RemainingTime
+from closerlook.study.remaining import NEEDED_CELLS, RemainingTime
 from closerlook.study.sizes import Estimate
 
 ORDER = {"extract": 0, "tune": 2}
@@ -197,3 +197,16 @@ def test_cells_that_a_fine_tuning_brings_count_until_they_are_known() -> None:
     remaining.drop(tune)
     remaining.arrived(tune.key)
     assert remaining.seconds() == 0
+
+
+def test_cells_on_the_gpu_that_a_fine_tuning_will_add_wait_for_the_gpu_too() -> None:
+    remaining = RemainingTime(estimate, 8, lambda: 0.0)
+    remaining.gpu_workers = 2
+    tune = Cell("tune", 1, {"guess": 10.0}, {}, (), "tune", gpu=True)
+    remaining.expect(tune)
+    coming = [Cell("classifier", 1, {"guess": 10.0, "number": at}, {}, (), f"{at}", gpu=True) for at in range(15)]
+    remaining.expect_from(tune.key, coming)
+    for one in (tune, coming[0]):
+        for _ in range(NEEDED_CELLS):
+            remaining.learn(one, 10.0)
+    assert remaining.seconds() == pytest.approx((10 + 150) / 2)

@@ -201,8 +201,7 @@ def study(
             sys.stdout.write(f"report: {page}\n")
         if complete is not None:
             sys.stdout.write(f"to join both: closerlook combine WHOLE {complete} {out}\n")
-    if done.state.failed:
-        raise WorkError(f"{_failures(done)}; see {out / 'failed'}, and run the same command again to retry them")
+    _check(done, complete)
 
 
 Completed = tuple["CompletedStudy", str | None]
@@ -240,7 +239,10 @@ def _lacks_nothing(resolved: ResolvedPlan, out: Path, complete: Path, *, as_json
         return False
     note(f"{complete} lacks nothing of this plan; nothing was run")
     if as_json:
-        print_json({"out": str(out), "cells": 0, "total": 0, "computed": 0, "report": None})
+        print_json(
+            {"out": str(out), "table": None, "cells": 0, "total": 0, "computed": 0, "failed": {}, "seconds": 0.0}
+            | {"report": None}
+        )
     return True
 
 
@@ -273,6 +275,17 @@ def _follow(
     note(f"waiting for checkpoints; ends with the training, after {timeout:g} s without a new one, or with Ctrl-C")
     note(f"no longer watching: {follow([run.checkpoints for run in runs], refresh, timeout=timeout, note=note)}")
     return rounds[0]
+
+
+def _check(done: CompletedStudy, complete: Path | None) -> None:
+    """Raise WorkError if cells failed, or if trainings do not complete the results that they were repeated for."""
+    if done.state.failed:
+        raise WorkError(f"{_failures(done)}; see {done.out / 'failed'}, and run the same command again to retry them")
+    if done.state.differing:
+        raise WorkError(
+            f"{len(done.state.differing)} training(s) have different weights than in {complete}; expected the same "
+            "weights: see the warning above for what to do"
+        )
 
 
 def _failures(done: CompletedStudy) -> str:

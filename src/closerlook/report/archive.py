@@ -55,7 +55,7 @@ Spearman's rank correlation, so they are not rounded. Test may have fewer labels
 MEASURE_BITS = {
     10: ("centroid_x", "centroid_y", "shift_x", "shift_y"),
     12: ("shift_length",),
-    16: ("minimum_distance", "relative_minimum_distance", "minimum_distance_change"),
+    16: ("minimum_distance", "relative_minimum_distance"),
 }
 """Numbers of significant bits, each with the measures that are rounded to it.
 

@@ -167,7 +167,8 @@ def _count_cells(pieces: Sequence[PieceManifest], plan: Record) -> tuple[int, in
     done = max(0, sum(piece.cells.done for piece in pieces) - repeated)
     covering = [piece.cells for piece in pieces if _covers(piece.facts.plan, plan)]
     if covering:
-        total = max(cells.whole or cells.total for cells in covering)
+        known = [cells.whole for cells in covering if cells.whole]
+        total = known[-1] if known else max(cells.total for cells in covering)
     else:
         total = sum(piece.cells.total for piece in pieces) - repeated
     if any(cells.whole for cells in covering):

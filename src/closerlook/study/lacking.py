@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from closerlook.errors import InputError
-from closerlook.study.cells import Cell, Placement, ResolvedPlan, encoder_name, task_name
-from closerlook.study.combining import PLACE
+from closerlook.study.cells import Cell, Placement, Position, ResolvedPlan, encoder_name, task_name
+from closerlook.study.combining import PLACE, Training
 from closerlook.study.kinds import KINDS, kind_of
 from closerlook.study.registry import split_name
 from closerlook.study.results import home_of, load_results
 from closerlook.study.runs import Run
-from closerlook.study.same_study import check_same_study, tuples_of
+from closerlook.study.same_study import KnownWeights, check_same_study, has_other_weights, known_weights, tuples_of
 from closerlook.study.states import Graph
 
 if TYPE_CHECKING:
@@ -36,11 +36,14 @@ class Lacking:
     """Finds the cells of a study whose measurements given results lack.
 
     places: what these results have; one measurement of a cell stands for all. last_steps: the last step of each
-    training that they have to its end, by the names of encoder and task in the table, and by seed.
+    training that they have to its end, by the names of encoder and task in the table, and by seed. weights: the
+    fingerprints of their weights. name: what messages call these results.
     """
 
     places: frozenset[Place]
     last_steps: Mapping[tuple[str, str, int], int]
+    weights: KnownWeights = field(default_factory=dict)
+    name: str = "the results"
 
     @classmethod
     def of(cls, study: ResolvedPlan, folder: str | Path, out: str | Path) -> Lacking:
@@ -56,17 +59,35 @@ class Lacking:
         check_same_study(study, path, table)
         ends = table.loc[table["is_final"], ["encoder", "tuned_on", "seed", "step"]].drop_duplicates()
         steps = {(encoder, tuned_on, seed): step for encoder, tuned_on, seed, step in tuples_of(ends)}
-        return cls(frozenset(_places(table)), steps)
+        return cls(frozenset(_places(table)), steps, known_weights(table), str(folder))
 
     def last_step(self, study: ResolvedPlan, run: Run) -> int | None:
         """The last step of a fine-tuning in the results, which may have stopped early; None if they do not have it."""
         return self.last_steps.get((encoder_name(study, run.encoder), task_name(study, run.tuned_on), run.seed))
 
-    def cells(self, graph: Graph) -> set[str]:
-        """The keys of the cells that measure what is lacking, and of all cells whose results they need."""
+    def differing(self, graph: Graph) -> set[Training]:
+        """The trainings of a graph whose weights are not those of the results, so that they cannot complete them."""
+        positions = {placement.position for placement in graph.placements}
+        return {_training(one) for one in positions if has_other_weights(one, self.weights)}
+
+    def explain(self, differing: Collection[Training]) -> str:
+        """A message about trainings whose weights are not those of the results."""
+        names = ", ".join(sorted(map(str, differing)))
+        return (
+            f"different weights than in {self.name}, as on another kind of processor: {names}. They cannot complete "
+            "these results, so they are not measured; to replace them, run a plan of them without --complete, and give "
+            f"closerlook combine its folder before {self.name}"
+        )
+
+    def cells(self, graph: Graph, without: Collection[Training] = ()) -> set[str]:
+        """The keys of the cells that measure what is lacking, and of all cells whose results they need.
+
+        without: trainings of which nothing is measured.
+        """
         placements: defaultdict[str, list[Placement]] = defaultdict(list)
         for placement in graph.placements:
-            placements[placement.key].append(placement)
+            if not _trainings(placement).intersection(without):
+                placements[placement.key].append(placement)
         needed = {key for key, cell in graph.cells.items() if not self._has_all(cell, placements[key])}
         waiting = list(needed)
         while waiting:
@@ -80,6 +101,16 @@ class Lacking:
         if all(measure.archive == "none" for measure in kind_of(cell).measures):
             return True
         return all(_place(cell.kind, one) in self.places for one in placements if not one.renamed)
+
+
+def _training(position: Position) -> Training:
+    return Training(position.encoder, position.tuned_on, position.method, position.seed)
+
+
+def _trainings(placement: Placement) -> set[Training]:
+    """The training that a measurement is of, and the one that it is compared with if that differs in the seed."""
+    own = _training(placement.position)
+    return {own, own._replace(seed=int(placement.other))} if placement.comparison == "seed" else {own}
 
 
 def _place(kind: str, placement: Placement) -> Place:

@@ -77,6 +77,7 @@ class RemainingTime:
         self._estimate_cell, self._clock = estimate, clock
         self._estimates: dict[str, Estimate] = {}
         self._to_do: dict[str, Cell] = {}
+        self._gpu_kinds: set[str] = set()
         self._begun: dict[str, float] = {}
         self._coming: dict[str, dict[str, float]] = {}
         self._measured: defaultdict[str, _Measured] = defaultdict(_Measured)
@@ -127,13 +128,19 @@ class RemainingTime:
     def expect(self, cell: Cell) -> None:
         """Add an unfinished cell."""
         self._to_do[cell.key] = cell
+        self._note_gpu(cell)
 
     def expect_from(self, key: str, cells: Iterable[Cell]) -> None:
         """Add the cells that will follow when the fine-tuning with that key has finished."""
         by_kind: defaultdict[str, float] = defaultdict(float)
         for cell in cells:  # not kept: their keys contain placeholders for weights that are not known yet
             by_kind[cell.kind] += self._estimate_cell(cell).seconds
+            self._note_gpu(cell)
         self._coming[key] = dict(by_kind)
+
+    def _note_gpu(self, cell: Cell) -> None:
+        if cell.gpu:
+            self._gpu_kinds.add(cell.kind)
 
     def arrived(self, key: str) -> None:
         """Forget what `expect_from` added for a fine-tuning: it has finished, and `expect` adds its cells now."""
@@ -185,8 +192,8 @@ class RemainingTime:
                 by_kind[kind] += left
         shared = max(sum(by_kind.values()) / self.workers, _longest_first(cells_left, self.workers))
         if self.gpu_workers is not None:
-            on_gpu = {cell.kind for cell in self._to_do.values() if cell.gpu}
-            shared = max(shared, sum(left for kind, left in by_kind.items() if kind in on_gpu) / self.gpu_workers)
+            on_gpu = sum(left for kind, left in by_kind.items() if kind in self._gpu_kinds)
+            shared = max(shared, on_gpu / self.gpu_workers)
         if not self._is_known(by_kind) or (longest > shared / 2 and not is_reliable):
             return None
         return max(shared, longest)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import heapq
 import json
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,6 +23,7 @@ from closerlook.errors import InputError, WorkError
 from closerlook.representations.atomic import PART, atomic_write
 from closerlook.representations.locking import try_lock
 from closerlook.study.cells import Cell, ResolvedPlan
+from closerlook.study.combining import Training
 from closerlook.study.engines import Engine
 from closerlook.study.execution import Outcome
 from closerlook.study.files import CELLS, find_finished, is_finished, read_result, require_result, result_path
@@ -33,6 +35,8 @@ from closerlook.study.lacking import Lacking
 from closerlook.study.remaining import RemainingTime
 from closerlook.study.states import Graph
 from closerlook.study.workers import WorkerLost
+
+log = logging.getLogger(__name__)
 
 FAILED = "failed"
 ATTEMPTS = 3
@@ -57,7 +61,8 @@ class StudyState:
     run has finished; cells that an earlier run finished are not counted. damaged: results of earlier runs that are
     damaged, under the names that they are kept as; their cells run again. left_out: the keys of cells that only measure
     what other results already have; they do not count, except as inputs of cells that run. whole: if cells are left
-    out, the expected number of all cells of the study.
+    out, the expected number of all cells of the study. differing: trainings that are not measured, because they should
+    complete other results but have different weights.
     """
 
     graph: Graph
@@ -70,6 +75,7 @@ class StudyState:
     damaged: list[str] = field(default_factory=list)
     left_out: set[str] = field(default_factory=set)
     whole: int | None = None
+    differing: set[Training] = field(default_factory=set)
 
     @property
     def total(self) -> int:
@@ -196,7 +202,8 @@ class _Runner:
         lacking = self.limits.lacking
         if lacking is not None:
             whole = foresee(self.study, lambda key: read_result(self.out, key), lacking.last_step)
-            self.expected, self.state.whole = lacking.cells(whole), len(whole.cells)
+            self._leave_out(lacking)
+            self.expected, state.whole = lacking.cells(whole, state.differing), len(whole.cells)
         self._enter(self.state.graph.cells.values())
         for key, run in self.state.graph.waiting.items():
             coming = foresee_run(self.study, key, run, all_epochs if lacking is None else lacking.last_step).cells
@@ -230,13 +237,25 @@ class _Runner:
         self._queue(ready)
 
     def _take_needed(self, lacking: Lacking, cells: Iterable[Cell]) -> list[Cell]:
-        """The needed cells that have not been entered yet: among new ones, and earlier ones that new ones need."""
+        """The needed cells that have not been entered yet: among new ones, and earlier ones that new ones need.
+
+        Cells that an earlier run finished are taken too, so that they stay in the table of this folder.
+        """
         graph, left_out = self.state.graph, self.state.left_out
         left_out.update(cell.key for cell in cells)
-        needed = lacking.cells(graph) | (self.expected & set(graph.cells))
+        self._leave_out(lacking)
+        needed = lacking.cells(graph, self.state.differing) | (self.expected & set(graph.cells))
+        needed |= {key for key in left_out if is_finished(self.out, key)}
         new = [cell for key, cell in graph.cells.items() if key in needed and key in left_out]
         left_out.difference_update(cell.key for cell in new)
         return new
+
+    def _leave_out(self, lacking: Lacking) -> None:
+        """Find trainings whose weights are not those of the results that they should complete, and warn of new ones."""
+        new = lacking.differing(self.state.graph) - self.state.differing
+        if new:
+            log.warning(lacking.explain(new))
+        self.state.differing |= new
 
     def _may_run(self, cell: Cell) -> bool:
         """Whether this run computes a cell once its inputs are there."""

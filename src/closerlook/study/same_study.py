@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from closerlook.errors import InputError
-from closerlook.study.cells import ResolvedPlan
+from closerlook.study.cells import Position, ResolvedPlan
+from closerlook.study.combining import RUN
 from closerlook.study.combining_manifests import PieceManifest, read_piece_manifest
 from closerlook.study.graph import expand
 from closerlook.study.results import home_of
@@ -17,23 +18,32 @@ from closerlook.study.results import home_of
 if TYPE_CHECKING:
     import pandas as pd
 
-STATE = ["encoder", "tuned_on", "method", "seed", "step"]
+STATE = [*RUN, "step"]
 """The columns of the table that say which weights a measurement is from."""
+
+KnownWeights = Mapping[tuple[object, ...], set[str]]
+"""The fingerprints of the weights, by the values of STATE."""
 
 SECTIONS = {
     "classifier": ("sizes", "seeds", "max_rounds", "patience"),
     "geometry": ("tau", "min_points", "statistic", "permutations", "resamples"),
     "panel": ("neighbours",),
     "nulls": ("shuffles", "cluster_shuffles", "points"),
-    "uncertainty": ("resamples",),
+    "uncertainty": ("layers", "resamples"),
     "halves": ("repeats", "folds"),
     "sensitivity": ("min_points", "tau", "pools"),
 }
-"""Entries of a plan on which measurements depend, by section; the others say only what is measured."""
+"""Entries of a plan on which measurements depend, by section; the others say only what is measured.
+
+Intervals are no cells of their own, so a layer cannot get them later.
+"""
+
+VECTORS = ("template", "dtype")
+"""Entries of a plan on which all vectors depend."""
 
 TRAINING = (
     *("epochs", "learning_rate", "batch_size", "warmup", "weight_decay", "early_stopping", "lora", "trained"),
-    *("trainer_arguments", "window", "template", "pool", "dtype"),
+    *("trainer_arguments", "window", "pool", *VECTORS),
 )
 """Settings of a fine-tuning on which its weights depend."""
 
@@ -77,17 +87,27 @@ def _last(entry: str) -> str:
 
 def _check_weights(study: ResolvedPlan, folder: Path, table: pd.DataFrame) -> None:
     """Raise InputError if pretrained encoders or checkpoints have different weights in the results."""
+    known = known_weights(table)
+    for placement in expand(study, lambda key: None).placements:
+        if has_other_weights(placement.position, known):
+            raise InputError(
+                f"the encoder {placement.position.encoder} has different weights than in {folder}; expected the same "
+                "encoder: restore its files, or run a study without --complete"
+            )
+
+
+def known_weights(table: pd.DataFrame) -> KnownWeights:
+    """The fingerprints of the weights in a table, by the values of STATE."""
     known: defaultdict[tuple[object, ...], set[str]] = defaultdict(set)
     for *state, weights in tuples_of(table[[*STATE, "weights"]].drop_duplicates()):
         known[tuple(state)] |= {weights} - {""}
-    for placement in expand(study, lambda key: None).placements:
-        position = placement.position
-        found = known.get(tuple(getattr(position, name) for name in STATE))
-        if found and position.weights and position.weights not in found:
-            raise InputError(
-                f"the encoder {position.encoder} has different weights than in {folder}; expected the same encoder: "
-                "restore its files, or run a study without --complete"
-            )
+    return known
+
+
+def has_other_weights(position: Position, known: KnownWeights) -> bool:
+    """Whether the weights at a position of the table are known, and different."""
+    found = known.get(tuple(getattr(position, name) for name in STATE))
+    return bool(found and position.weights) and position.weights not in (found or ())
 
 
 def _check_settings(study: ResolvedPlan, folder: Path, manifest: PieceManifest) -> None:
@@ -100,9 +120,10 @@ def _check_settings(study: ResolvedPlan, folder: Path, manifest: PieceManifest) 
         for name in names
         if name in before[section]
     ]
+    pairs += [(name, before[name], now[name]) for name in VECTORS if name in before]
     for (encoder, task), settings in study.settings.items():
-        earlier = manifest.facts.settings.get(f"{encoder} on {task}", {})
         current = settings.to_dict()
+        earlier = _settings_of(manifest, encoder, task, current)
         pairs += [
             (f"{name} of {encoder} on {task}", earlier[name], current[name]) for name in TRAINING if name in earlier
         ]
@@ -113,6 +134,19 @@ def _check_settings(study: ResolvedPlan, folder: Path, manifest: PieceManifest) 
                 "results: change the plan, or run a study without --complete"
             )
     _check_geometry(folder, set(manifest.facts.plan.measures), set(now["measures"]))
+
+
+def _settings_of(manifest: PieceManifest, encoder: str, task: str, current: dict[str, Any]) -> dict[str, Any]:
+    """The settings with which an encoder was fine-tuned on a task in the results; empty if it was not.
+
+    Both may have been in other folders then. Of several with the same names, those that fit best.
+    """
+    same = [
+        settings
+        for name, settings in manifest.facts.settings.items()
+        if tuple(map(_last, name.rsplit(" on ", 1))) == (_last(encoder), _last(task))
+    ]
+    return max(same, key=lambda one: sum(one.get(name) == current[name] for name in TRAINING), default={})
 
 
 def _check_geometry(folder: Path, before: set[str], now: set[str]) -> None:
