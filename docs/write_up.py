@@ -59,7 +59,7 @@ FILTERS = (
 FACTS = (
     *("limit_factor", "published_points", "n_with_distance", "shift_ends", "fit_correlation", "detour_shares"),
     *("size_trend", "size_mean", "most_pieces", "least_gain", "closer_to_start", "pools"),
-    *("seed_similarities", "verdict_sentence", "not_run", "measured_under", "in_which"),
+    *("seed_similarities", "verdict_sentence", "not_run", "measured_in", "in_which"),
 )
 TABLES = {
     name: make
@@ -127,6 +127,7 @@ def environment() -> Environment:
             "as_expected": held_out.as_expected,
             "judged": held_out.judged,
             "task_mean": methods.task_mean,
+            "seeds_of": methods.seeds_of,
             "task_value": methods.task_value,
             "others_mean": methods.others_mean,
             "method_similarities": methods.method_similarities,
@@ -135,6 +136,7 @@ def environment() -> Environment:
             "forgotten": forgetting.forgotten,
             "accuracy_change": forgetting.accuracy_change,
             "forgetting_course": forgetting.forgetting_course,
+            "updates": forgetting.updates,
             "find_task": find_task,
             "require": phrases.require,
             "markdown": values.markdown,

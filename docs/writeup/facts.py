@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from closerlook.report.sensitivity import detours, own_pool
 from closerlook.study.runs import Pair
 from writeup.further_tables import size_mean
 from writeup.paper_tables import first_and_last, larger_counts, released_count, shifts
-from writeup.phrases import StaleTextError, capital, listed, percent, short, trend
+from writeup.phrases import StaleTextError, capital, listed, out_of, percent, short, trend
 from writeup.records import Change
 from writeup.values import Study
 
@@ -91,16 +91,11 @@ def size_trend(study: Study, measure: str, state: str) -> str:
     return trend([size_mean(study, measure, state, encoder) for encoder in study.berts])
 
 
-def measured_under(study: Study, measure: str, state: str) -> str:
-    """The encoders of which a measure is known, before or after fine-tuning: 'all encoders', 'all but MiniLM'."""
-    if state == "before":
-        known = study.having(measure, study.encoders)
-    else:
-        known = [encoder for encoder in study.encoders if study.runs(measure, [encoder])]
-    unknown = [encoder for encoder in study.encoders if encoder not in known]
-    if len(unknown) < len(known):
-        return f"all but {listed(map(short, unknown))}" if unknown else "all encoders"
-    return f"only {listed(map(short, known))}"
+def measured_in(study: Study, measure: str, state: str, tasks: Sequence[str] = ()) -> str:
+    """In how many pairs of encoder and task a measure is known, before or after fine-tuning: '19 of 30 pairs'."""
+    pairs = [(encoder, task) for encoder in study.encoders for task in tasks or study.tasks]
+    values = study.starts if state == "before" else study.ends
+    return out_of([pair for pair in pairs if values(measure, pair[:1], pair[1:])], pairs, "pairs")
 
 
 def in_which(study: Study, measure: str, subject: str) -> str:

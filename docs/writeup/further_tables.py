@@ -105,14 +105,13 @@ PARTS = {
 
 
 def lacking(study: Study) -> list[str]:
-    """The parts of an unfinished study that some runs lack: how many, and the encoders that lack more than half."""
+    """The parts of an unfinished study that some runs lack: how many, and how many of each encoder."""
     found = []
     for part, measure in PARTS.items():
         tasks = [task for task in study.tasks if study.ends(measure, tasks=[task])]  # not all tasks have every measure
         runs = {one: len(study.ends("n_clusters", [one], tasks)) for one in study.encoders}
         without = {one: runs[one] - len(study.ends(measure, [one], tasks)) for one in study.encoders}
         if tasks and any(without.values()):
-            mostly = [short(one) for one in study.encoders if 2 * without[one] > runs[one]]
-            names = f", mostly of {listed(mostly)}" if mostly else ""
-            found.append(f"{part} ({sum(without.values())} of {sum(runs.values())} runs{names})")
+            each = ", ".join(f"{short(one)} {n}" for one, n in without.items() if n)
+            found.append(f"{part} ({sum(without.values())} of {sum(runs.values())} runs: {each})")
     return found

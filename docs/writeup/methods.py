@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from closerlook.report.before_after import mean_of, runs_of
 from closerlook.report.tables import MISSING
 from closerlook.tuning.existing import FULL
 from writeup.forgetting import base_of, forgotten
 from writeup.paper_tables import grid
-from writeup.phrases import fixed, short, signed
+from writeup.phrases import fixed, in_words, short, signed
 from writeup.values import Study
 
 Distances = dict[tuple[str, str], float]
@@ -103,9 +103,13 @@ def forgotten_table(study: Study, base: str) -> str:
 
 
 def task_mean(study: Study, measure: str, encoder: str, layer: int | None = None) -> float | None:
-    """A measure after fine-tuning: the mean over tasks of the means over seeds, so that all tasks count the same."""
+    """A measure after fine-tuning: the mean over tasks of the means over seeds, so that all tasks count the same.
+
+    None if a task lacks it. At layer 0 a task can lack it, because all `[CLS]` are the same there.
+    """
     means = [task_value(study, measure, encoder, task, layer) for task in study.tasks]
-    return mean_or_none(mean for mean in means if mean is not None)
+    known = [mean for mean in means if mean is not None]
+    return mean_or_none(known) if layer == 0 or len(known) == len(means) else None
 
 
 def task_value(
@@ -120,7 +124,15 @@ def others_mean(study: Study, measure: str, encoder: str) -> float | None:
     """A measure on a task after fine-tuning on another: the mean over all two tasks of the means over seeds."""
     pairs = [(task, tuned_on) for task in study.tasks for tuned_on in study.tasks if task != tuned_on]
     means = [task_value(study, measure, encoder, task, tuned_on=tuned_on) for task, tuned_on in pairs]
-    return mean_or_none(mean for mean in means if mean is not None)
+    known = [mean for mean in means if mean is not None]
+    return mean_or_none(known) if len(known) == len(means) else None
+
+
+def seeds_of(study: Study, encoders: Sequence[str]) -> str:
+    """How many seeds each encoder has on each task: 'three', or 'two to three' if they differ."""
+    counts = [len(study.ends("accuracy", [encoder], [task])) for encoder in encoders for task in study.tasks]
+    low, high = in_words(min(counts)), in_words(max(counts))
+    return low if low == high else f"{low} to {high}"
 
 
 def method_similarities(study: Study, one: str, other: str) -> dict[str, float]:

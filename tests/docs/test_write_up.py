@@ -225,17 +225,17 @@ def change(encoder: str, task: str, before: float = 0, after: float = 0, tuned_o
     return records.Change(encoder, task, tuned_on or task, before, after)
 
 
-def test_an_unfinished_study_names_the_encoders_that_lack_most_of_a_part() -> None:
+def test_an_unfinished_study_counts_the_runs_of_each_encoder_that_lack_a_part() -> None:
     run = {"task": "x", "tuned_on": "x", "step": 9, "is_final": True, "layer": 2}
     places = [run | {"encoder": encoder, "seed": seed} for encoder in "ab" for seed in range(3)]
     rows = [place | {"measure": "n_clusters", "split": "train", "value": 4} for place in places]
     rows += [place | {"measure": "nc1", "split": "train", "value": 1} for place in places[:4]]
     study = values.Study(index_results(frame(rows)))
-    assert further_tables.lacking(study) == ["measures of shape such as NC1 (2 of 6 runs, mostly of b)"]
+    assert further_tables.lacking(study) == ["measures of shape such as NC1 (2 of 6 runs: b 2)"]
 
 
-@pytest.mark.parametrize(("known", "text"), [("abc", "all encoders"), ("ab", "all but c"), ("a", "only a")])
-def test_the_encoders_that_a_measure_is_known_of_are_named_in_the_shorter_way(known: str, text: str) -> None:
+@pytest.mark.parametrize(("known", "text"), [("abc", "all 3 pairs"), ("ab", "2 of 3 pairs")])
+def test_the_pairs_that_a_measure_is_known_of_are_counted(known: str, text: str) -> None:
     run = {"task": "x", "tuned_on": "x", "seed": 0, "layer": 2, "split": "train", "value": 1}
     rows = [
         run | {"encoder": encoder, "measure": measure, "step": step, "is_final": step == 9}
@@ -243,7 +243,8 @@ def test_the_encoders_that_a_measure_is_known_of_are_named_in_the_shorter_way(kn
         for encoder in encoders
         for step in (0, 9)
     ]
-    assert facts.measured_under(values.Study(index_results(frame(rows))), "nc1", "after") == text
+    study = values.Study(index_results(frame(rows)))
+    assert facts.measured_in(study, "nc1", "after") == facts.measured_in(study, "nc1", "before") == text
 
 
 def test_counts_are_written_in_words_that_fit() -> None:
