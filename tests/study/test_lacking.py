@@ -309,6 +309,15 @@ def test_the_number_of_cells_is_known_from_the_start(single: CompletedStudy, tas
     )
 
 
+def test_cells_that_a_complete_training_shares_with_a_lacking_one_count_once(
+    done: CompletedStudy, tasks: Path, tmp_path: Path
+) -> None:
+    kept = without(done, tmp_path / "kept", lambda table: table["tuned_on"] == "prepositions")
+    part = run_study(full_plan(tasks), tmp_path / "part", engine="here", complete=kept)
+    assert kinds(part)["tune"] == 1
+    assert (part.state.total, part.state.blocked, part.state.coming) == (len(part.state.done), 0, {})
+
+
 def test_a_part_that_has_not_run_does_not_make_a_study_complete(
     single: CompletedStudy, tasks: Path, tmp_path: Path
 ) -> None:

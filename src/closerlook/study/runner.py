@@ -44,6 +44,9 @@ ATTEMPTS = 3
 another cell on the same machine cannot be the cause.
 """
 
+BETWEEN = ""
+"""Stands for the key of a fine-tuning where cells compare several of them, such as two seeds."""
+
 LEARNT_FROM = 20
 """For each kind of cell: how many of the cells that earlier runs finished are used to predict times."""
 
@@ -55,19 +58,19 @@ PATIENCE = 60.0
 class StudyState:
     """The progress of a study.
 
-    time_left: returns the seconds that the study still needs, if known. coming: the number of cells that each
-    unfinished fine-tuning will add, by its key. done: the keys of finished cells. failed: the error message of each
-    failed cell, by key. running: the start time of each running cell, by key. computed: the number of cells that this
-    run has finished; cells that an earlier run finished are not counted. damaged: results of earlier runs that are
-    damaged, under the names that they are kept as; their cells run again. left_out: the keys of cells that only measure
-    what other results already have; they do not count, except as inputs of cells that run. whole: if cells are left
-    out, the expected number of all cells of the study. differing: trainings that are not measured, because they should
-    complete other results but have different weights.
+    time_left: returns the seconds that the study still needs, if known. coming: the keys of the cells that each
+    unfinished fine-tuning is expected to add, by its key. done: the keys of finished cells. failed: the error message
+    of each failed cell, by key. running: the start time of each running cell, by key. computed: the number of cells
+    that this run has finished; cells that an earlier run finished are not counted. damaged: results of earlier runs
+    that are damaged, under the names that they are kept as; their cells run again. left_out: the keys of cells that
+    only measure what other results already have; they do not count, except as inputs of cells that run. whole: if cells
+    are left out, the expected number of all cells of the study. differing: trainings that are not measured, because
+    they should complete other results but have different weights.
     """
 
     graph: Graph
     time_left: Callable[[], float | None] = lambda: None
-    coming: dict[str, int] = field(default_factory=dict)
+    coming: dict[str, set[str]] = field(default_factory=dict)
     done: set[str] = field(default_factory=set)
     failed: dict[str, str] = field(default_factory=dict)
     running: dict[str, float] = field(default_factory=dict)
@@ -80,7 +83,7 @@ class StudyState:
     @property
     def total(self) -> int:
         """The number of all cells, including those that unfinished fine-tunings will add."""
-        return len(self.graph.cells) - len(self.left_out) + sum(self.coming.values())
+        return len(self.graph.cells) - len(self.left_out) + sum(map(len, self.coming.values()))
 
     @property
     def seconds_left(self) -> float | None:
@@ -204,16 +207,22 @@ class _Runner:
             whole = foresee(self.study, lambda key: read_result(self.out, key), lacking.last_step)
             self._leave_out(lacking)
             self.expected, state.whole = lacking.cells(whole, state.differing), len(whole.cells)
-        self._enter(self.state.graph.cells.values())
-        for key, run in self.state.graph.waiting.items():
+        self._enter(state.graph.cells.values())
+        known = set(state.graph.cells)
+        for key, run in state.graph.waiting.items():
+            if key in state.left_out:
+                continue
             coming = foresee_run(self.study, key, run, all_epochs if lacking is None else lacking.last_step).cells
-            new = [cell for cell in coming.values() if cell.key not in self.state.graph.cells]
+            new = [cell for cell in coming.values() if cell.key not in known]
             if lacking is not None:
                 new = [cell for cell in new if cell.key in self.expected]
-            self.state.coming[key] = len(new)
+            state.coming[key] = {cell.key for cell in new}
+            known |= state.coming[key]
             if not self.limits.finished_only:
                 self.time.expect_from(key, new)
-        if not self.state.computed:
+        if state.coming:
+            state.coming[BETWEEN] = self.expected - known
+        if not state.computed:
             self._learn()
 
     def _enter(self, cells: Iterable[Cell]) -> None:
@@ -367,6 +376,10 @@ class _Runner:
         known = set(graph.cells)
         grow(self.study, graph, key, require_result(self.out, key))
         self.state.coming.pop(key, None)
+        for coming in self.state.coming.values():  # trainings share some cells, such as those of step 0
+            coming.difference_update(graph.cells)
+        if self.state.coming.keys() == {BETWEEN}:
+            self.state.coming.clear()
         self.time.arrived(key)
         self._enter(cell for new, cell in list(graph.cells.items()) if new not in known)
 
