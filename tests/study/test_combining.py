@@ -268,6 +268,13 @@ def test_the_manifest_describes_each_piece_and_the_machine_of_the_first(tmp_path
     assert {name: manifest[name] for name in facts[0]} == facts[0]
 
 
+def test_the_pieces_of_combined_results_stay_described(tmp_path: Path) -> None:
+    earlier = [{"name": "seed-0", "version": "0.1"}, {"name": "seed-1", "version": "0.2"}]
+    manifest = manifest_of(tmp_path, {"pieces": earlier}, {"version": "0.3"})
+    assert manifest["pieces"][:2] == earlier
+    assert [piece["name"] for piece in manifest["pieces"]] == ["seed-0", "seed-1", "piece-1"]
+
+
 def test_pieces_without_a_manifest_count_the_cells_of_their_tables(tmp_path: Path) -> None:
     manifest = manifest_of(tmp_path, None, None)
     assert manifest["study"] == "golden"

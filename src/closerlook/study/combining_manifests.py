@@ -71,6 +71,7 @@ class _Manifest(_Part):
     slowest: list[_Timed] = []
     failed: list[_Failure] = []
     seconds: float = 0.0
+    pieces: list[Record] = []
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +134,7 @@ def combine_manifests(pieces: Sequence[PieceManifest], study: str) -> Record:
         "seconds": round(sum(piece.facts.seconds for piece in pieces), 1),
         "kinds": _sum_kinds(pieces),
         "slowest": _slowest(pieces),
-        "pieces": [_describe(piece) for piece in pieces],
+        "pieces": [one for piece in pieces for one in _describe(piece)],
     }
 
 
@@ -212,15 +213,16 @@ def _slowest(pieces: Sequence[PieceManifest]) -> list[Record]:
     return [cell.model_dump() for cell in sorted(cells, key=lambda cell: -cell.seconds)[:SLOWEST]]
 
 
-def _describe(piece: PieceManifest) -> Record:
-    """Where a piece ran, and how much of it is done."""
-    return {
+def _describe(piece: PieceManifest) -> list[Record]:
+    """Where a piece ran, and how much of it is done; of combined results, the pieces that they were combined from."""
+    itself = {
         "name": piece.name,
         "cells": piece.cells.model_dump(exclude_none=True),
         "hardware": piece.content.get("hardware", {}),
         "packages": piece.content.get("packages", {}),
         "version": piece.content.get("version"),
     }
+    return piece.facts.pieces or [itself]
 
 
 def _union(lists: Iterable[list[Any]]) -> list[Any]:
