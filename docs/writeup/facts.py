@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,9 +91,9 @@ def size_trend(study: Study, measure: str, state: str) -> str:
     return trend([size_mean(study, measure, state, encoder) for encoder in study.berts])
 
 
-def measured_in(study: Study, measure: str, state: str, tasks: Sequence[str] = ()) -> str:
+def measured_in(study: Study, measure: str, state: str) -> str:
     """In how many pairs of encoder and task a measure is known, before or after fine-tuning: '19 of 30 pairs'."""
-    pairs = [(encoder, task) for encoder in study.encoders for task in tasks or study.tasks]
+    pairs = [(encoder, task) for encoder in study.encoders for task in study.tasks]
     values = study.starts if state == "before" else study.ends
     return out_of([pair for pair in pairs if values(measure, pair[:1], pair[1:])], pairs, "pairs")
 

@@ -239,10 +239,8 @@ def _lacks_nothing(resolved: ResolvedPlan, out: Path, complete: Path, *, as_json
         return False
     note(f"{complete} lacks nothing of this plan; nothing was run")
     if as_json:
-        print_json(
-            {"out": str(out), "table": None, "cells": 0, "total": 0, "computed": 0, "failed": {}, "seconds": 0.0}
-            | {"report": None}
-        )
+        counts = {"cells": 0, "total": 0, "computed": 0}
+        print_json({"out": str(out), "table": None, **counts, "failed": {}, "seconds": 0.0, "report": None})
     return True
 
 

@@ -106,8 +106,8 @@ def known_weights(table: pd.DataFrame) -> KnownWeights:
 
 def has_other_weights(position: Position, known: KnownWeights) -> bool:
     """Whether the weights at a position of the table are known, and different."""
-    found = known.get(tuple(getattr(position, name) for name in STATE))
-    return bool(found and position.weights) and position.weights not in (found or ())
+    found = known.get(tuple(getattr(position, name) for name in STATE), set())
+    return bool(found) and bool(position.weights) and position.weights not in found
 
 
 def _check_settings(study: ResolvedPlan, folder: Path, manifest: PieceManifest) -> None:
