@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from writeup import facts, forgetting, further_tables, held_out, methods, paper_tables, phrases, values
+from writeup import facts, forgetting, further_tables, held_out, label_gains, methods, paper_tables, phrases, values
 from writeup.phrases import StaleTextError
 from writeup.values import Study
 
@@ -63,7 +63,7 @@ FACTS = (
 )
 TABLES = {
     name: make
-    for module in (paper_tables, further_tables, methods, forgetting, held_out)
+    for module in (paper_tables, further_tables, methods, label_gains, forgetting, held_out)
     for name, make in vars(module).items()
     if name.endswith("_table")
 }
@@ -133,6 +133,8 @@ def environment() -> Environment:
             "method_similarities": methods.method_similarities,
             "bases": methods.bases,
             "by_method": methods.by_method,
+            "gain_correlations": label_gains.gain_correlations,
+            "extreme_labels": label_gains.extreme_labels,
             "forgotten": forgetting.forgotten,
             "accuracy_change": forgetting.accuracy_change,
             "forgetting_course": forgetting.forgetting_course,

@@ -67,10 +67,10 @@ def fit_correlation(study: Study, measure: str) -> float:
     for change in study.pairs(measure):
         heads.append(study.after("head_accuracy", change.encoder, change.task, split="train"))
         changes.append(change.change)
-    return statistics.correlation(_ranks(heads), _ranks(changes))
+    return statistics.correlation(ranks(heads), ranks(changes))
 
 
-def _ranks(numbers: list[float]) -> list[float]:
+def ranks(numbers: list[float]) -> list[float]:
     """The rank of each number; equal numbers share their mean rank."""
     return [float(rank) for rank in rankdata(numbers)]
 

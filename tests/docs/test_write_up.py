@@ -14,7 +14,18 @@ TEMPLATES = sorted((DOCS / "templates").glob("*.jinja"))
 
 sys.path.insert(0, str(DOCS))
 import write_up  # noqa: E402  (a script next to its pages, not a package)
-from writeup import facts, forgetting, further_tables, held_out, methods, paper_tables, phrases, records, values  # noqa: E402
+from writeup import (  # noqa: E402
+    facts,
+    forgetting,
+    further_tables,
+    held_out,
+    label_gains,
+    methods,
+    paper_tables,
+    phrases,
+    records,
+    values,
+)
 
 NO_PROSE = re.compile(
     r"\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}"  # comments, statements and expressions of the template
@@ -197,6 +208,38 @@ def test_layers_and_other_tasks_have_a_column_for_each_method_in_the_order_of_th
         "| x→y | −15.0 | 0.0 |",
         "| y→x | −15.0 | 0.0 |",
     ]
+
+
+def test_methods_are_compared_by_the_labels_that_they_move() -> None:
+    place = {"task": "x", "layer": 2, "split": "train"}
+    rows: list[dict[str, object]] = [
+        place | {"encoder": "e", "tuned_on": "", "step": 0, "measure": label_gains.DISTANCE, "label": label, "value": 1}
+        for label in "pqrs"
+    ]
+    for encoder, ends in {
+        "e": [(2, 3, 4, 5), (3, 2, 4, 5)],
+        "e (lora 4)": [(5, 4, 3, 2)],
+        "e (head)": [(1,) * 4],
+    }.items():
+        for seed, values_of in enumerate(ends):
+            run = place | {"encoder": encoder, "tuned_on": "x", "seed": seed, "step": 9, "is_final": True}
+            rows += [
+                run | {"measure": label_gains.DISTANCE, "label": label, "value": value}
+                for label, value in zip("pqrs", values_of, strict=True)
+            ]
+            rows.append(run | {"measure": label_gains.SIGNIFICANT, "value": sum(value > 3 for value in values_of)})
+    study = values.Study(index_results(frame(rows), {"plan": {"tuning": {"methods": ["full", "lora 4", "head"]}}}))
+    assert {task: round(one, 9) for task, one in label_gains.gain_correlations(study, "e", "e").items()} == {"x": 0.8}
+    between = label_gains.gain_correlations(study, "e", "e (lora 4)")
+    assert {task: round(one, 9) for task, one in between.items()} == {"x": -0.9}
+    assert label_gains.moved_labels_table(study).splitlines() == [
+        "| encoder and method | x, of 4 |",
+        "|---|--:|",
+        "| e (full) | 2 |",
+        "| e (lora 4) | 2 |",
+    ]
+    assert label_gains.extreme_labels(study, "e", "x", "most", 2) == "s and r"
+    assert label_gains.extreme_labels(study, "e (lora 4)", "x", "least", 1) == "s"
 
 
 def test_forgetting_is_followed_along_training(by_methods: values.Study) -> None:
