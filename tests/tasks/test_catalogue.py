@@ -125,7 +125,9 @@ def test_a_data_folder_that_cannot_be_looked_into_holds_nothing(made_up: Entry) 
 
 def test_no_data_folder_is_refused(made_up: Entry) -> None:
     with pytest.raises(
-        InputError, match=r"^task rain needs Rain 1\.0; name the data folder with data= or CLOSERLOOK_DATA$"
+        InputError,
+        match=r"^task rain needs Rain 1\.0; name the data folder with data= \(--data on the command line\) or "
+        r"CLOSERLOOK_DATA; `closerlook data get rain --data FOLDER` downloads the corpus$",
     ):
         load_catalogue_task("rain")
 

@@ -317,7 +317,10 @@ def data_folder(entry: Entry, data: str | Path | None = None) -> Path | None:
 def _file_of(entry: Entry, split: str, data: str | Path | None) -> Path:
     folder = data_folder(entry, data)
     if folder is None:
-        raise InputError(f"task {entry.name} needs {entry.corpus.name}; name the data folder with data= or {DATA}")
+        raise InputError(
+            f"task {entry.name} needs {entry.corpus.name}; name the data folder with data= (--data on the command "
+            f"line) or {DATA}; `closerlook data get {entry.name} --data FOLDER` downloads the corpus"
+        )
     candidates = [folder / file for file in entry.corpus.files[split]]
     for candidate in candidates:
         if os.path.isfile(candidate):
