@@ -12,7 +12,7 @@ from closerlook.report.published import paper_name, published_cross_rows, publis
 from closerlook.report.tables import MISSING, Column, show_plain
 from closerlook.study.runs import Pair
 from closerlook.study.verdicts import count
-from writeup.phrases import fixed, percent, short, signed, span
+from writeup.phrases import fixed, listed, percent, short, signed, span
 from writeup.records import Change
 from writeup.values import Study
 
@@ -43,7 +43,7 @@ def encoders_table(study: Study, recorded: dict[str, Any]) -> str:
                 *(short(encoder), f"{facts['layers']} × {facts['width']}", fixed(facts["parameters"] / 1e6, 1)),
                 MISSING if published is None else fixed(published, 1),
                 *((MISSING, MISSING) if seen is None else (fixed(seen["tokens"]), fixed(seen["loss"]))),
-                str(study.seeds(encoder)),
+                listed(study.seeds_in_all(encoder), "or"),
             ]
         )
     head = [

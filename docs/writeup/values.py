@@ -73,9 +73,17 @@ class Study:
         """The encoders that saw fewer tokens for their size than the others."""
         return tuple(name for name in self.berts if paper_name(name) in LATER)
 
-    def seeds(self, encoder: str) -> int:
-        """The number of seeds with which an encoder was fine-tuned."""
-        return len({run.seed for run in self.results.all_runs if run.encoder == encoder})
+    def seeds(self, encoder: str, task: str) -> int:
+        """The number of seeds with which an encoder was fine-tuned on a task."""
+        return len({run.seed for run in self.results.all_runs if (run.encoder, run.tuned_on) == (encoder, task)})
+
+    def seeds_in_all(self, encoder: str) -> tuple[int, ...]:
+        """The numbers of seeds with which an encoder was fine-tuned on its tasks: (3,), or (1, 3) if they differ."""
+        return tuple(sorted({self.seeds(encoder, task) for task in self.tasks} - {0}))
+
+    def with_one_seed(self) -> list[Pair]:
+        """The encoders and tasks that were fine-tuned with one seed only."""
+        return [Pair(one, task, task) for one in self.encoders for task in self.tasks if self.seeds(one, task) == 1]
 
     def followed(self) -> list[Pair]:
         """The encoders and tasks for which all layers were measured at all snapshots of the fine-tuning."""

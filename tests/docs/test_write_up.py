@@ -277,6 +277,15 @@ def test_an_unfinished_study_counts_the_runs_of_each_encoder_that_lack_a_part() 
     assert further_tables.lacking(study) == ["measures of shape such as NC1 (2 of 6 runs: b 2)"]
 
 
+def test_seeds_are_counted_for_each_task() -> None:
+    run = {"measure": "accuracy", "split": "test", "step": 9, "is_final": True, "layer": 2, "value": 1}
+    rows = [run | {"encoder": "a", "task": "x", "tuned_on": "x", "seed": seed} for seed in range(3)]
+    rows += [run | {"encoder": encoder, "task": "y", "tuned_on": "y", "seed": 0} for encoder in "ab"]
+    study = values.Study(index_results(frame(rows)))
+    assert [study.seeds_in_all(encoder) for encoder in "ab"] == [(1, 3), (1,)]
+    assert [(pair.encoder, pair.task) for pair in study.with_one_seed()] == [("a", "y"), ("b", "y")]
+
+
 @pytest.mark.parametrize(("known", "text"), [("abc", "all 3 pairs"), ("ab", "2 of 3 pairs")])
 def test_the_pairs_that_a_measure_is_known_of_are_counted(known: str, text: str) -> None:
     run = {"task": "x", "tuned_on": "x", "seed": 0, "layer": 2, "split": "train", "value": 1}
