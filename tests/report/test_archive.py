@@ -139,11 +139,13 @@ def test_an_archive_with_the_distances_of_the_last_layer_says_the_same_on_fewer_
 
 
 def test_an_archive_with_the_distances_of_ends_has_those_before_and_after_fine_tuning_only() -> None:
-    table = made_up(layers=(0, 1, 2), steps=(0, 1, 10))
-    kept = shown_rows(table, "ends")
+    train = made_up(layers=(0, 1, 2), steps=(0, 1, 10))
+    of_train = train[train.measure.isin(["label_distance", "blocked_merge"])]
+    kept = shown_rows(pd.concat([train, of_train.assign(split="test")]), "ends")
     distances = kept[kept.measure == "label_distance"]
     assert set(zip(distances.layer, distances.step, strict=True)) == {(2, 0), (2, 10)}
-    assert set(distances.split) == {"train"}
+    assert set(distances.split) == {"train", "test"}
+    assert set(kept[kept.measure == "blocked_merge"].split) == {"train"}
 
 
 def test_the_study_itself_is_not_overwritten(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def report(
         Literal["all", "last", "ends"],
         Option(
             help="With --archive: the distances between labels that are kept: all, of the last layer, or of its ends "
-            "(train before and after fine-tuning). With fewer, the table is smaller, and fewer similarities can be "
+            "(before and after fine-tuning). With fewer, the table is smaller, and fewer similarities can be "
             "computed again from it."
         ),
     ] = "all",

@@ -39,7 +39,8 @@ The ends are train before and after fine-tuning, without snapshots in between an
 """
 
 DISTANCE_RULES: dict[KeptDistances, Archive] = {"last": "last layer", "ends": "ends of last layer"}
-"""The rule that takes the place of the registry's; with 'all', the registry decides."""
+"""The rule that takes the place of the registry's; with 'all', the registry decides. Distances of ends are those of
+train and test, so that their similarity before and after fine-tuning can be computed again."""
 
 DISTANCES = ("label_distance", "random_label_distance")
 """The distances between the labels of a space."""
@@ -125,7 +126,7 @@ def shown_rows(table: pd.DataFrame, distances: KeptDistances = "all") -> pd.Data
     kept = table[
         (rule == "all")
         | ((rule == "last layer") & last)
-        | ((rule == "ends of last layer") & end & (table["split"] == "train"))
+        | ((rule == "ends of last layer") & end & ((table["split"] == "train") | table["measure"].isin(DISTANCES)))
     ]
     rounded = {name: kept[name].to_numpy(np.float32).astype(np.float64) for name in NUMBERS}
     for bits, is_rounded in _rounded_rows(kept):
