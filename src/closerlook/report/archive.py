@@ -35,12 +35,12 @@ SPACE = ["measure", *PLACE, "split"]
 KeptDistances = Literal["all", "last", "ends"]
 """The distances between labels that an archive keeps: all, of the last layer, or of its ends.
 
-The ends are train before and after fine-tuning, without snapshots in between and without test splits.
+The ends are before and after fine-tuning, without snapshots in between. Unlike other measures of ends, distances are
+kept for test as well, so that the train–test similarity can be computed again.
 """
 
 DISTANCE_RULES: dict[KeptDistances, Archive] = {"last": "last layer", "ends": "ends of last layer"}
-"""The rule that takes the place of the registry's; with 'all', the registry decides. Distances of ends are those of
-train and test, so that their similarity before and after fine-tuning can be computed again."""
+"""The rule that takes the place of the registry's; with 'all', the registry decides."""
 
 DISTANCES = ("label_distance", "random_label_distance")
 """The distances between the labels of a space."""
