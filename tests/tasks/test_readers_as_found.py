@@ -341,3 +341,18 @@ def test_spans_that_cannot_be_used_are_refused(span: dict[str, Any], message: st
 def test_the_choice_of_label_studio_is_the_label_of_the_text() -> None:
     choice = {"data": {"text": "fine"}, "annotations": [{"result": [{"value": {"choices": ["good"]}}]}]}
     assert labelled(read_task([choice])) == [("fine", "good")]
+
+
+@pytest.mark.parametrize(
+    ("annotations", "message"),
+    [
+        ([None], r"invalid annotations \[None\]; expected a list of objects, as Label Studio exports"),
+        ([{"result": None}], "invalid result None; expected a list of objects"),
+        ([{"result": ["good"]}], r"invalid result \['good'\]; expected a list of objects"),
+        ([{"result": [{"value": {"choices": "good"}}]}], "invalid choices 'good'; expected a list of texts"),
+        ([{"result": [{"value": {"choices": [None]}}]}], r"invalid choices \[None\]; expected a list of texts"),
+    ],
+)
+def test_broken_annotations_of_label_studio_are_refused(annotations: list[Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_task([{"data": {"text": "fine"}, "annotations": annotations}])

@@ -104,7 +104,10 @@ def _record(item: object) -> Record | InputError:
     if not isinstance(item, Mapping):
         return InputError(f"invalid record {short_repr(item)}; expected a JSON object")
     if isinstance(item.get("data"), dict) and isinstance(item.get("annotations"), list):
-        return _from_label_studio(item)
+        try:
+            return _from_label_studio(item)
+        except InputError as error:
+            return error
     return {
         str(name): value.tolist() if type(value).__module__ == "numpy" else _without_na(value)
         for name, value in item.items()
@@ -118,12 +121,21 @@ def _without_na(value: object) -> object:
 
 def _from_label_studio(item: Mapping[str, Any]) -> Record:
     """The data of a labelled item and its label: spans with characters, or the choice for the whole text."""
-    done = [annotation for annotation in item["annotations"] if not annotation.get("was_cancelled")]
-    results = done[0].get("result", []) if done else []
+    annotations = _list_of(dict, "objects", item, "annotations")
+    done = [annotation for annotation in annotations if not annotation.get("was_cancelled")]
+    results = _list_of(dict, "objects", done[0], "result") if done else []
     values = [result["value"] for result in results if isinstance(result.get("value"), dict)]
-    choices = [choice for value in values for choice in value.get("choices", [])]
+    choices = [choice for value in values for choice in _list_of(str, "texts", value, "choices")]
     spans = [value for value in values if "start" in value and "end" in value]
     return {**item["data"], **({"label": choices} if choices else {"spans": spans})}
+
+
+def _list_of(kind: type, expected: str, item: Mapping[str, Any], name: str) -> list[Any]:
+    """The list under a name, empty if there is none; an InputError if it has values of another kind."""
+    found = item.get(name, [])
+    if not isinstance(found, list) or not all(isinstance(one, kind) for one in found):
+        raise InputError(f"invalid {name} {short_repr(found)}; expected a list of {expected}, as Label Studio exports")
+    return found
 
 
 # ---- CSV ----
