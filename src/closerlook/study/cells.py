@@ -199,11 +199,18 @@ def layers_of(
     return sorted(between | set(choose_layers(plan.layers, info.layers, source.name)))
 
 
-def run_layers(study: ResolvedPlan, encoder: str, task: str, *, ends: bool) -> list[int]:
-    """The layers that are measured in the fine-tuning of an encoder (with a method) on a task, see `layers_of`."""
-    variant = study.variants.get(encoder)
-    layers = None if variant is None else study.plan.snapshot_layers_for(variant.base, task)
-    return layers_of(study.plan, *study.source_and_info(encoder), ends=ends, snapshot_layers=layers)
+def run_layers(study: ResolvedPlan, encoder: str, tuned_on: str, *, ends: bool, task: str | None = None) -> list[int]:
+    """The layers that are measured in the fine-tuning of an encoder (with a method) on a task, see `layers_of`.
+
+    task: the task that is measured; None: that of the fine-tuning. On a different one, `cross_layers` chooses.
+    """
+    plan, variant = study.plan, study.variants.get(encoder)
+    source, info = study.source_and_info(encoder)
+    between = None if variant is None else plan.snapshot_layers_for(variant.base, tuned_on)
+    layers = layers_of(plan, source, info, ends=ends, snapshot_layers=between)
+    if plan.cross_layers is None or task is None or tuned_on in (task, UNKNOWN):
+        return layers
+    return sorted(set(layers) & set(choose_layers(plan.cross_layers, info.layers, source.name)))
 
 
 # ---- names ----

@@ -207,7 +207,7 @@ def _add_snapshots(
         by_layer: dict[int, list[TrainSpace]] = {}
         for state in snapshots:
             is_end = state in (snapshots[0], snapshots[-1])
-            layers = run_layers(study, run.encoder, run.tuned_on, ends=is_end)
+            layers = run_layers(study, run.encoder, run.tuned_on, ends=is_end, task=task)
             for layer, cell in _add_spaces(state, task, layers, is_end=is_end).items():
                 by_layer.setdefault(layer, []).append(TrainSpace(state, task, layer, cell))
         for spaces in by_layer.values():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
@@ -99,7 +99,8 @@ class Plan(PlanPart):
     disk.
     tuning: how encoders are fine-tuned; None: they are not. snapshots: the steps at which fine-tuned encoders are
     measured. layers: the layers measured before and after fine-tuning. snapshot_layers: the layers measured at the
-    snapshots in between. control: whether classifier probes are also trained on control tasks, and description lengths
+    snapshots in between. cross_layers: those of `layers` that are measured on tasks that an encoder was not fine-tuned
+    on; None: all of them. control: whether classifier probes are also trained on control tasks, and description lengths
     are measured. cross: pairs of tasks, the first to fine-tune on and the second to measure; "all": every pair.
     sensitivity: which other settings are tried; None: none are.
     where: other seeds or layers for some fine-tunings; of two entries for the same one, the later counts.
@@ -133,6 +134,7 @@ class Plan(PlanPart):
     sensitivity: Annotated[Sensitivity | None, BeforeValidator(read_sensitivity)] = None
     explorer: Explorer = Explorer()
     cross: Literal["all"] | list[Cross] = Field([])
+    cross_layers: Layers | None = None
     compare: Compare = Compare()
     where: list[Where] = Field([])
     device: str = Field("auto", pattern=f"^({DEVICE})$")
@@ -166,18 +168,23 @@ class Plan(PlanPart):
             problems.append("geometry.attempts: both counts clusters, but measures lacks clusters")
         if self.sensitivity is not None and not {"clusters", "distances", "similarity"} & set(self.measures):
             problems.append("sensitivity is about clusters, distances and similarity, but measures has none of them")
-        if self.tuning is None and self.cross:
-            problems.append("cross needs fine-tuning, but tuning is null")
-        pairs = self.cross if self.cross != "all" else []
-        for pair in pairs:
-            problems += [f"cross names task {name!r}, which is not among the tasks" for name in _outside(pair, self)]
-            if pair.tuned == pair.probed:
-                problems.append(f"cross pairs {pair.tuned!r} with itself, which is measured anyway")
-        shown = [f"{pair.tuned} → {pair.probed}" for pair in pairs]
-        problems += [f"the cross pair {pair} is listed twice" for pair in _duplicates(shown)]
+        problems += self._problems_of_cross()
         if problems:
             raise ValueError(*dict.fromkeys(problems))
         return self
+
+    def _problems_of_cross(self) -> Iterator[str]:
+        if self.tuning is None and self.cross:
+            yield "cross needs fine-tuning, but tuning is null"
+        if self.cross_layers is not None and not self.cross and not self.runs:
+            yield "cross_layers is about other tasks than that of a fine-tuning, but cross names none"
+        pairs = self.cross if self.cross != "all" else []
+        for pair in pairs:
+            yield from (f"cross names task {name!r}, which is not among the tasks" for name in _outside(pair, self))
+            if pair.tuned == pair.probed:
+                yield f"cross pairs {pair.tuned!r} with itself, which is measured anyway"
+        shown = [f"{pair.tuned} → {pair.probed}" for pair in pairs]
+        yield from (f"the cross pair {pair} is listed twice" for pair in _duplicates(shown))
 
     def _lists(self) -> list[tuple[str, list[Any]]]:
         return [
@@ -336,6 +343,7 @@ def _rest(values: dict[str, Any], wrong: set[Any]) -> Plan | None:
         "snapshots",
         "layers",
         "snapshot_layers",
+        "cross_layers",
         "splits",
         "pool",
         "template",

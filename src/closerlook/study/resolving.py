@@ -133,16 +133,19 @@ def _with_info(source: Source, store: Store, plan: Plan) -> tuple[Source, Encode
 
 
 def _check_layers(plan: Plan, source: Source, info: EncoderInfo) -> None:
-    """Raise InputError if the plan requests layers that the encoder does not have."""
+    """Raise InputError if the plan requests layers that the encoder does not have, or that are not measured."""
     parts = [part for _, part in plan if isinstance(part, LayeredPart)]
     for layers in (plan.layers, plan.snapshot_layers, *(part.layers for part in parts)):
         choose_layers(layers, info.layers, source.name)
     measured = layers_of(plan, source, info, ends=True)
-    unseen = set(choose_layers(plan.classifier.layers, info.layers, source.name)) - set(measured)
-    if unseen and "classifier" in plan.measures:
-        raise InputError(
-            f"the classifier requests layer {min(unseen)} of {source.name}; layers and snapshot_layers have {measured}"
-        )
+    requests = {
+        "the classifier requests": plan.classifier.layers if "classifier" in plan.measures else None,
+        "cross_layers has": plan.cross_layers,
+    }
+    for who, chosen in requests.items():
+        unseen = set() if chosen is None else set(choose_layers(chosen, info.layers, source.name)) - set(measured)
+        if unseen:
+            raise InputError(f"{who} layer {min(unseen)} of {source.name}; layers and snapshot_layers have {measured}")
 
 
 def _task(name: str, plan: Plan) -> Task:
