@@ -1,6 +1,7 @@
 """Every family of models loads by the same function, and its vectors are those that transformers computes."""
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from safetensors.torch import load_file, save_file
 
 from closerlook.encoders.alignment import range_pooling
 from closerlook.encoders.encoder import Encoder
+from closerlook.encoders.loading import choose_device
 from closerlook.encoders.source import LARGE, EncoderInfo, choose_dtype, resolve
 from closerlook.errors import InputError
 from tests.encoders.families import FAMILIES
@@ -213,6 +215,20 @@ def test_truncated_weights_are_refused(family: Folder, tmp_path: Path) -> None:
     (folder / "model.safetensors").write_bytes(b"\xff" * 40)
     with pytest.raises(InputError, match=r"model.safetensors is truncated or not a safetensors file"):
         Encoder.load(str(folder))
+
+
+@pytest.mark.parametrize("device", ["auto", "cuda:0"])
+@pytest.mark.parametrize("own", ["", ":16:8"])
+def test_cublas_is_asked_for_reproducible_results_as_soon_as_a_gpu_is_chosen(
+    device: str, own: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", own)
+    if not own:
+        monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG")
+    assert choose_device(device).type == "cuda"
+    assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == (own or ":4096:8")
 
 
 @pytest.mark.parametrize("device", ["cuda:99", "tpu!", "mps", "meta"])

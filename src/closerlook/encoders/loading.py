@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import tempfile
 import weakref
@@ -26,7 +27,18 @@ USUAL_WINDOW = 512
 
 
 def choose_device(name: str) -> torch.device:
-    """The device of that name; `auto` takes CUDA, else MPS, else the CPU."""
+    """The device of that name; `auto` takes CUDA, else MPS, else the CPU.
+
+    Before a process uses CUDA for the first time, this asks cuBLAS for reproducible results. cuBLAS reads the variable
+    only once: set later, such as for a fine-tuning that runs after an extraction, it has no effect.
+    """
+    device = _find_device(name)
+    if device.type == "cuda":
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    return device
+
+
+def _find_device(name: str) -> torch.device:
     available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if name == "auto":
         return torch.device(next(kind for kind, usable in available.items() if usable))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,11 +29,13 @@ def preserved_random_state() -> Iterator[None]:
 
 @contextmanager
 def deterministic_algorithms(device: torch.device) -> Iterator[None]:
-    """Use torch's deterministic algorithms inside the block, on a GPU; a CPU is deterministic for one thread count."""
+    """Use torch's deterministic algorithms inside the block, on a GPU; a CPU is deterministic for one thread count.
+
+    `choose_device` has asked cuBLAS for the same.
+    """
     if device.type != "cuda":
         yield
         return
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS reads it at the first matrix product
     before = torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(True)
     try:
