@@ -127,6 +127,7 @@ def environment() -> Environment:
             "as_expected": held_out.as_expected,
             "judged": held_out.judged,
             "task_mean": methods.task_mean,
+            "seed_means": methods.seed_means,
             "seeds_of": methods.seeds_of,
             "task_value": methods.task_value,
             "others_mean": methods.others_mean,

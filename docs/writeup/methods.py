@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from closerlook.report.before_after import mean_of, runs_of
@@ -126,6 +127,16 @@ def others_mean(study: Study, measure: str, encoder: str) -> float | None:
     means = [task_value(study, measure, encoder, task, tuned_on=tuned_on) for task, tuned_on in pairs]
     known = [mean for mean in means if mean is not None]
     return mean_or_none(known) if len(known) == len(means) else None
+
+
+def seed_means(study: Study, measure: str, encoder: str) -> list[float]:
+    """A measure after fine-tuning, mean over tasks, for each seed that has all tasks."""
+    by_seed = defaultdict(list)
+    for task in study.tasks:
+        for run in runs_of(study.results, encoder, task):
+            if found := study.results.after(measure, run):
+                by_seed[run.seed].append(found.value)
+    return [statistics.fmean(values) for values in by_seed.values() if len(values) == len(study.tasks)]
 
 
 def seeds_of(study: Study, encoders: Sequence[str]) -> str:

@@ -198,6 +198,11 @@ def test_every_task_counts_the_same_whatever_its_number_of_seeds(by_methods: val
     assert methods.task_mean(by_methods, "nc1", "e") is None
 
 
+def test_seeds_are_compared_over_the_tasks_that_all_have(by_methods: values.Study) -> None:
+    assert [round(mean, 9) for mean in methods.seed_means(by_methods, "accuracy", "e (lora 4)")] == [0.7, 0.7]
+    assert methods.seed_means(by_methods, "nc1", "e") == []
+
+
 def test_layers_and_other_tasks_have_a_column_for_each_method_in_the_order_of_the_plan(
     by_methods: values.Study,
 ) -> None:
