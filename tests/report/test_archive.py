@@ -107,7 +107,7 @@ def test_rounding_changes_similarities_by_less_than_a_thousandth(labels: int) ->
     np.testing.assert_allclose(after, before, atol=1e-3)
 
 
-def test_distances_come_last_those_of_the_same_encoder_and_task_together() -> None:
+def test_rows_are_grouped_by_measure_and_distances_also_by_encoder_and_task() -> None:
     rows = [
         distances(4, 1).assign(encoder=encoder, step=step, measure=measure)
         for step in range(3)
@@ -117,8 +117,8 @@ def test_distances_come_last_those_of_the_same_encoder_and_task_together() -> No
     kept = shown_rows(pd.concat(rows, ignore_index=True))
     runs = (kept[["measure", "encoder", "step"]].iloc[::6]).to_numpy().tolist()
     assert runs == [
-        *(["accuracy", encoder, step] for step in range(3) for encoder in ("b", "a")),
         *(["label_distance", encoder, step] for encoder in ("b", "a") for step in range(3)),
+        *(["accuracy", encoder, step] for step in range(3) for encoder in ("b", "a")),
     ]
 
 

@@ -136,15 +136,16 @@ def shown_rows(table: pd.DataFrame, distances: KeptDistances = "all") -> pd.Data
 
 
 def _order(table: pd.DataFrame) -> NDArray[np.intp]:
-    """The order of the rows in an archive: distances between labels last, similar ones next to each other.
+    """The order of the rows in an archive: by measure; distances between labels also by space, similar ones together.
 
-    Spaces of the same weights have the same distances; zstd finds repetitions that are not far apart.
+    Values of one measure resemble each other, and spaces of the same weights have the same distances: zstd finds
+    repetitions that are not far apart.
     """
     import pandas as pd
 
     is_distance = table["measure"].isin(DISTANCES).to_numpy(bool)
     keys = [np.where(is_distance, pd.factorize(table[name])[0], 0) for name in ("layer", "split", "encoder", "task")]
-    return np.lexsort([*keys, is_distance])
+    return np.lexsort([*keys, pd.factorize(table["measure"])[0]])
 
 
 def _rounded_rows(table: pd.DataFrame) -> list[tuple[int, NDArray[np.bool_]]]:
