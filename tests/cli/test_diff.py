@@ -25,7 +25,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_diff_prints_sentences_a_table_and_the_path_of_its_page(out: Path, tmp_path: Path, capsys: Capsys) -> None:
     shown, err = run(capsys, "diff", "bert-tiny", out, *DIFF, "--page", tmp_path / "page.html")
     for text in (
-        "bert-tiny → checkpoint-6\ntoy-question:\n  Probe accuracy ",
+        "bert-tiny → checkpoint-6\ntoy-question, last layer:\n  Probe accuracy ",
         "Accuracy of its own classification head after: ",
         "What was gained and lost, by task",
         f"page: {tmp_path / 'page.html'}\n",

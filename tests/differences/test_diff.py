@@ -84,8 +84,30 @@ def test_the_summary_has_the_numbers_of_the_tables(result: Difference) -> None:
     last = result.last_layer("toy-question")
     first = result.summary()["toy-question"][0]
     assert f"{100 * last.loc['accuracy'].before:.1f} → {100 * last.loc['accuracy'].after:.1f} %" in first
-    assert "toy-pos:" in str(result)
+    assert "toy-pos, last layer:" in str(result)
     assert "<li>" in result._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("separable", "ending"),
+    [
+        ((1, 1), "; linearly separable before and after (with shuffled labels, 90 → 95 % of pairs of labels are)."),
+        (
+            (0, 1),
+            "; not linearly separable before, linearly separable after (98.5 → 100.0 % of pairs of labels are; with "
+            "shuffled labels, 90 → 95 %).",
+        ),
+    ],
+)
+def test_separability_is_said_next_to_that_of_shuffled_labels(
+    result: Difference, separable: tuple[int, int], ending: str
+) -> None:
+    shares = {"separable": separable, "separable_pairs": (0.985, 1), "separable_pairs_shuffled": (0.9, 0.95)}
+    layers = result.layers.astype({"before": float, "after": float})
+    for measure, values in shares.items():
+        layers.loc[layers.measure == measure, ["before", "after"]] = values
+    clusters = replace(result, layers=layers).summary()["toy-pos"][1]
+    assert clusters.endswith(ending)
 
 
 def test_the_page_is_written_with_every_task_and_no_request(result: Difference, tmp_path: Path) -> None:

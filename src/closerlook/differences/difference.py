@@ -117,20 +117,23 @@ class Difference:
         text = f"; {before} before and after" if before == after else f"; {before} before, {after} after"
         if "separable_pairs_shuffled" not in last:
             return text
-        shuffled = last["separable_pairs_shuffled"]
-        return f"{text} (with shuffled labels, {100 * shuffled.before:.0f} → {100 * shuffled.after:.0f} % of pairs are)"
+        pairs, shuffled = last["separable_pairs"], last["separable_pairs_shuffled"]
+        by_chance = f"with shuffled labels, {100 * shuffled.before:.0f} → {100 * shuffled.after:.0f} %"
+        if last["separable"].before and last["separable"].after:
+            return f"{text} ({by_chance} of pairs of labels are)"
+        return f"{text} ({100 * pairs.before:.1f} → {100 * pairs.after:.1f} % of pairs of labels are; {by_chance})"
 
     def __str__(self) -> str:
         lines = [f"{self.before} → {self.after}"]
         for task, sentences in self.summary().items():
-            lines += [f"{task}:", *(f"  {sentence}" for sentence in sentences)]
+            lines += [f"{task}, last layer:", *(f"  {sentence}" for sentence in sentences)]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
         return f"Difference({self.before} → {self.after}: {', '.join(self.tasks)})"
 
     def _repr_html_(self) -> str:
-        parts = (part for task, sentences in self.summary().items() for part in (f"{task}:", sentences))
+        parts = (part for task, sentences in self.summary().items() for part in (f"{task}, last layer:", sentences))
         return html(f"{self.before} → {self.after}", *parts)
 
     def to_frame(self) -> pd.DataFrame:
