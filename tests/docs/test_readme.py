@@ -2,6 +2,7 @@
 
 import re
 import runpy
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,8 @@ def test_its_python_code_runs_and_prints_what_it_shows(
     *difference, clusters, accuracy = printed.splitlines()
     (shown,) = blocks("text")
     tutorial = runpy.run_path(str(README.parent / "docs" / "run_tutorial.py"))
-    assert tutorial["difference"](shown, "\n".join(difference), tutorial["TRAINED"]) is None
+    tolerance = replace(tutorial["TRAINED"], counts=1)  # of labels that moved: one may be near the limit
+    assert tutorial["difference"](shown, "\n".join(difference), tolerance) is None
     assert clusters == "37 True"
     assert 0.8 < float(accuracy) < 0.95
 
