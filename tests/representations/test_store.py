@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -212,6 +213,31 @@ def test_many_processes_may_write_and_read_the_same_spaces(store: Store) -> None
     assert all(problem is None for _, problem in store.verify())
     assert len(list(store.entries())) == 5
     assert [path for path in (store.root / "work").iterdir() if path.suffix != ".lock"] == []
+
+
+def test_a_space_that_another_process_replaces_is_read_whole(store: Store, tmp_path: Path) -> None:
+    """Two processes may compute the same space, with numbers that differ in the last digits on a GPU."""
+    final = put(store, fill=1.0)
+    versions = [final.read_bytes(), put(store, fill=2.0).read_bytes()]
+    stop = threading.Event()
+
+    def replace_again_and_again() -> None:
+        number = 0
+        while not stop.is_set():
+            part = tmp_path / "part"
+            part.write_bytes(versions[number % 2])
+            os.replace(part, final)
+            number += 1
+
+    writer = threading.Thread(target=replace_again_and_again)
+    writer.start()
+    try:
+        spaces = [store.get(KEY) for _ in range(2000)]
+    finally:
+        stop.set()
+        writer.join()
+    assert {float(value) for space in spaces if space is not None for value in np.unique(space.X)} == {1.0, 2.0}
+    assert None not in spaces
 
 
 def test_verify_names_what_is_wrong_and_gc_removes_it(store: Store) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import xxhash
@@ -171,17 +172,23 @@ def load_mapped(path: Path) -> tuple[Space, dict[str, str]]:
     """The space in a safetensors file that this library wrote, and the file's metadata.
 
     X and y are memory-mapped, and verified against the checksum. They share one map, since each map keeps a file open.
+    The file is opened once: another process may put another one in its place, whose numbers differ in the last digits.
     Raises `DamagedFileError` if the content is wrong, `OSError` if the file cannot be opened.
     """
-    start, entries = read_header(path)
+    with path.open("rb") as stream:
+        return _map(path, stream)
+
+
+def _map(path: Path, stream: BinaryIO) -> tuple[Space, dict[str, str]]:
+    start, entries = _header(path, stream)
     try:
         meta = entries["__metadata__"]
         n, d = map(_length, entries["X"]["shape"])
         labels, provenance = _names(meta["labels"]), Provenance.from_dict(parse_json(meta["provenance"]))
         words = _names(meta["words"]) if "words" in meta else None
         unwritten = UNWRITTEN.join(start.decode("latin-1").rsplit(meta[CHECKSUM], 1)).encode("latin-1")
-        intact = path.stat().st_size == len(start) + 4 * n * d + 4 * n
-        data = np.memmap(path, dtype=np.uint8, mode="r", offset=len(start)) if intact else np.empty(0, np.uint8)
+        intact = os.fstat(stream.fileno()).st_size == len(start) + 4 * n * d + 4 * n
+        data = np.memmap(stream, dtype=np.uint8, mode="r", offset=len(start)) if intact else np.empty(0, np.uint8)
         X, y = data[: 4 * n * d].view("<f4").reshape(n, d), data[4 * n * d :].view("<i4")
         intact = intact and with_checksum(unwritten, X, y) == start
         intact = intact and y.min() >= 0 and y.max() < len(set(labels)) == len(labels)
@@ -211,9 +218,13 @@ def _names(text: str) -> tuple[str, ...]:
 def read_header(path: Path) -> tuple[bytes, dict[str, Any]]:
     """The header of a safetensors file: its bytes, and its entries."""
     with path.open("rb") as stream:
-        size = stream.read(8)
-        length = int.from_bytes(size, "little")
-        text = stream.read(length) if length <= LONGEST_HEADER else b""
+        return _header(path, stream)
+
+
+def _header(path: Path, stream: BinaryIO) -> tuple[bytes, dict[str, Any]]:
+    size = stream.read(8)
+    length = int.from_bytes(size, "little")
+    text = stream.read(length) if length <= LONGEST_HEADER else b""
     try:
         entries = parse_json(text)
     except ValueError:
