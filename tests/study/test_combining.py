@@ -227,10 +227,25 @@ def test_the_total_of_a_later_graph_replaces_a_larger_one_that_an_earlier_versio
     assert manifest["cells"]["total"] == 15
 
 
-def test_the_total_is_never_less_than_what_is_done(tmp_path: Path) -> None:
+def test_no_more_cells_are_done_than_the_whole_plan_has(tmp_path: Path) -> None:
     manifest = manifest_of(tmp_path, *[{"plan": {"seeds": [0]}, "cells": {"done": 5, "total": 5}}] * 2)
-    assert manifest["cells"] == {"done": 9, "total": 9, "computed": 0}
+    assert manifest["cells"] == {"done": 5, "total": 5, "computed": 0}
     assert manifest["blocked"] == 0
+
+
+def test_a_piece_that_replaces_trainings_is_given_first_but_the_whole_plan_gives_order_and_machine(
+    tmp_path: Path,
+) -> None:
+    part = {"plan": {"encoders": ["b"]}, "encoders": {"b": {"at": 0}}, "hardware": {"host": "lent"}}
+    whole = {
+        "plan": {"encoders": ["a", "b"]},
+        "encoders": {"a": {"at": 1}, "b": {"at": 1}},
+        "hardware": {"host": "own"},
+    }
+    manifest = manifest_of(tmp_path, part, whole)
+    assert manifest["plan"]["encoders"] == ["a", "b"]
+    assert list(manifest["encoders"].items()) == [("a", {"at": 1}), ("b", {"at": 0})]
+    assert manifest["hardware"] == {"host": "own"}
 
 
 def test_times_are_summed_and_the_largest_memory_counts(tmp_path: Path) -> None:

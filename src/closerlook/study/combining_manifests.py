@@ -117,12 +117,20 @@ def read_piece_manifest(folder: Path, keys: Collection[str]) -> PieceManifest:
 
 
 def combine_manifests(pieces: Sequence[PieceManifest], study: str) -> Record:
-    """One manifest for the combined results: the first one, with what the others add. study: the name of the study."""
-    first = next((piece.content for piece in pieces if piece.content), {})
-    plan = _combine_plans(pieces)
+    """One manifest for the combined results: the first one, with what the others add. study: the name of the study.
+
+    If a piece has the plan of the whole study, its manifest takes the place of the first one, and its plan gives the
+    order of encoders and tasks. A piece that replaces trainings has to be given first, but is a part of the study.
+    """
+    whole = _whole_pieces(pieces)
+    order = [*whole, *(piece for piece in pieces if piece not in whole)]
+    first = next((piece.content for piece in order if piece.content), {})
+    plan = _combine_plans(order)
     failed = _failed(pieces)
-    done, total = _count_cells(pieces, plan)
-    combined = {name: _merge(piece.content.get(name, {}) for piece in pieces) for name in MERGED}
+    done, total = _count_cells(pieces, whole)
+    merged = {name: _merge(piece.content.get(name, {}) for piece in pieces) for name in MERGED}
+    names = {name: _merge(piece.content.get(name, {}) for piece in order) for name in MERGED}
+    combined = {name: {one: merged[name][one] for one in names[name]} for name in MERGED}
     return {
         **first,
         "study": study,
@@ -136,6 +144,12 @@ def combine_manifests(pieces: Sequence[PieceManifest], study: str) -> Record:
         "slowest": _slowest(pieces),
         "pieces": [one for piece in pieces for one in _describe(piece)],
     }
+
+
+def _whole_pieces(pieces: Sequence[PieceManifest]) -> list[PieceManifest]:
+    """The pieces whose plan has all that the plans of the others have."""
+    plan = _combine_plans(pieces)
+    return [piece for piece in pieces if plan and _covers(piece.facts.plan, plan)]
 
 
 MERGED = ("encoders", "tasks", "settings", "runs")
@@ -157,8 +171,8 @@ def _combine_plans(pieces: Sequence[PieceManifest]) -> Record:
     return combined | ({"encoder_names": _merge(names)} if names else {})
 
 
-def _count_cells(pieces: Sequence[PieceManifest], plan: Record) -> tuple[int, int]:
-    """How many cells are done, and of how many. plan: the combined one.
+def _count_cells(pieces: Sequence[PieceManifest], whole: Sequence[PieceManifest]) -> tuple[int, int]:
+    """How many cells are done, and of how many. whole: the pieces that have the plan of the whole study.
 
     A cell that several tables have counts once. Cells without rows in the table, such as extractions, count once for
     each piece that ran them, so that a study can seem finished while as many cells are missing.
@@ -166,15 +180,11 @@ def _count_cells(pieces: Sequence[PieceManifest], plan: Record) -> tuple[int, in
     folders = Counter(key for piece in pieces for key in set(piece.keys))
     repeated = sum(count - 1 for count in folders.values()) + sum(piece.left_out for piece in pieces)
     done = max(0, sum(piece.cells.done for piece in pieces) - repeated)
-    covering = [piece.cells for piece in pieces if _covers(piece.facts.plan, plan)]
-    if covering:
-        known = [cells.whole for cells in covering if cells.whole]
-        total = known[-1] if known else max(cells.total for cells in covering)
-    else:
-        total = sum(piece.cells.total for piece in pieces) - repeated
-    if any(cells.whole for cells in covering):
-        done = min(done, total)
-    return done, max(done, total)
+    if not whole:
+        return done, max(done, sum(piece.cells.total for piece in pieces) - repeated)
+    known = [piece.cells.whole for piece in whole if piece.cells.whole]
+    total = known[-1] if known else max(piece.cells.total for piece in whole)
+    return min(done, total), total
 
 
 def _covers(part: _Plan, plan: Record) -> bool:
