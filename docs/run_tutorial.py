@@ -34,7 +34,7 @@ TOKEN = re.compile(rf"{NUMBER}|[^\s\d\u2500-\u257f]+")  # without the frames of 
 RANDOM = re.compile(
     r"│ +0 │ +0\.00 │.*"  # loss and accuracy at step 0: the weights of the head are random
     r"|(?<=significant change: )[^)]*"  # a difference of two accuracies that are compared themselves
-    r"|with shuffled labels, \d+ → \d+ %"  # five shuffles
+    r"|with shuffled labels, [\d.]+ → [\d.]+ %"  # five shuffles
     r"|\d+ closer|\d+ of \d+ test examples became right and \d+ wrong"  # counts of labels and examples near a limit
     r"|spatial similarity [\d.]+, CKA [\d.]+"  # of four labels: a correlation of six numbers
 )

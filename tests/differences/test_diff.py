@@ -91,11 +91,11 @@ def test_the_summary_has_the_numbers_of_the_tables(result: Difference) -> None:
 @pytest.mark.parametrize(
     ("separable", "ending"),
     [
-        ((1, 1), "; linearly separable before and after (with shuffled labels, 90 → 95 % of pairs of labels are)."),
+        ((1, 1), "; linearly separable before and after (with shuffled labels, 90.0 → 95.0 % of pairs of labels are)."),
         (
             (0, 1),
             "; not linearly separable before, linearly separable after (98.5 → 100.0 % of pairs of labels are; with "
-            "shuffled labels, 90 → 95 %).",
+            "shuffled labels, 90.0 → 95.0 %).",
         ),
     ],
 )

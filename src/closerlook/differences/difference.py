@@ -118,7 +118,7 @@ class Difference:
         if "separable_pairs_shuffled" not in last:
             return text
         pairs, shuffled = last["separable_pairs"], last["separable_pairs_shuffled"]
-        by_chance = f"with shuffled labels, {100 * shuffled.before:.0f} → {100 * shuffled.after:.0f} %"
+        by_chance = f"with shuffled labels, {100 * shuffled.before:.1f} → {100 * shuffled.after:.1f} %"
         if last["separable"].before and last["separable"].after:
             return f"{text} ({by_chance} of pairs of labels are)"
         return f"{text} ({100 * pairs.before:.1f} → {100 * pairs.after:.1f} % of pairs of labels are; {by_chance})"
