@@ -236,16 +236,23 @@ def test_no_more_cells_are_done_than_the_whole_plan_has(tmp_path: Path) -> None:
 def test_a_piece_that_replaces_trainings_is_given_first_but_the_whole_plan_gives_order_and_machine(
     tmp_path: Path,
 ) -> None:
-    part = {"plan": {"encoders": ["b"]}, "encoders": {"b": {"at": 0}}, "hardware": {"host": "lent"}}
+    part = {
+        "plan": {"encoders": ["b"]},
+        "encoders": {"b": {"at": 0}},
+        "hardware": {"host": "lent"},
+        "cells": {"done": 4, "total": 4},
+    }
     whole = {
         "plan": {"encoders": ["a", "b"]},
         "encoders": {"a": {"at": 1}, "b": {"at": 1}},
         "hardware": {"host": "own"},
+        "cells": {"done": 7, "total": 8},
     }
     manifest = manifest_of(tmp_path, part, whole)
     assert manifest["plan"]["encoders"] == ["a", "b"]
     assert list(manifest["encoders"].items()) == [("a", {"at": 1}), ("b", {"at": 0})]
     assert manifest["hardware"] == {"host": "own"}
+    assert manifest["cells"] == {"done": 8, "total": 8, "computed": 0}
 
 
 def test_times_are_summed_and_the_largest_memory_counts(tmp_path: Path) -> None:

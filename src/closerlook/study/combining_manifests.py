@@ -147,9 +147,9 @@ def combine_manifests(pieces: Sequence[PieceManifest], study: str) -> Record:
 
 
 def _whole_pieces(pieces: Sequence[PieceManifest]) -> list[PieceManifest]:
-    """The pieces whose plan has all that the plans of the others have."""
+    """The pieces that know the number of their cells, and whose plan has all that the plans of the others have."""
     plan = _combine_plans(pieces)
-    return [piece for piece in pieces if plan and _covers(piece.facts.plan, plan)]
+    return [piece for piece in pieces if piece.facts.cells and _covers(piece.facts.plan, plan)]
 
 
 MERGED = ("encoders", "tasks", "settings", "runs")
