@@ -123,14 +123,12 @@ def combine_manifests(pieces: Sequence[PieceManifest], study: str) -> Record:
     order of encoders and tasks. A piece that replaces trainings has to be given first, but is a part of the study.
     """
     whole = _whole_pieces(pieces)
-    order = [*whole, *(piece for piece in pieces if piece not in whole)]
+    order = sorted(pieces, key=lambda piece: piece not in whole)
     first = next((piece.content for piece in order if piece.content), {})
     plan = _combine_plans(order)
     failed = _failed(pieces)
     done, total = _count_cells(pieces, whole)
-    merged = {name: _merge(piece.content.get(name, {}) for piece in pieces) for name in MERGED}
-    names = {name: _merge(piece.content.get(name, {}) for piece in order) for name in MERGED}
-    combined = {name: {one: merged[name][one] for one in names[name]} for name in MERGED}
+    combined = {name: _merge_entries(order, name) | _merge_entries(pieces, name) for name in MERGED}
     return {
         **first,
         "study": study,
@@ -242,6 +240,11 @@ def _union(lists: Iterable[list[Any]]) -> list[Any]:
         if value not in values:
             values.append(value)
     return values
+
+
+def _merge_entries(pieces: Iterable[PieceManifest], name: str) -> Record:
+    """What the entry of that name contains in all pieces; of two with the same name, the first."""
+    return _merge(piece.content.get(name, {}) for piece in pieces)
 
 
 def _merge(parts: Iterable[Record]) -> Record:
